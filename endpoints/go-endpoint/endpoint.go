@@ -58,7 +58,7 @@ type Connection interface {
 // Connect opens a connection, including all handshakes; the context limits its time.
 type Connect func(ctx context.Context) (Connection, error)
 
-// Timed is a connection that measures the duration of its transfers itself.
+// Timed is a connection that measures the duration of its transfers itself. It connects for each of them, and when is not known.
 type Timed interface {
 	// Duration of the last transfer
 	Duration() time.Duration
@@ -202,6 +202,7 @@ func dial(ctx context.Context, implementation Implementation, options Options) b
 			last := time.Now()
 			if timed, ok := connection.(Timed); ok {
 				last = opened.Add(timed.Duration())
+				line.Dial, line.Connect = nil, nil
 			}
 			line.Sent, line.Received, line.Open, line.First = counts.Sent, counts.Received, seconds(opened), seconds(counts.First)
 			if err == nil {

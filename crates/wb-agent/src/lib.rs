@@ -20,8 +20,8 @@ pub mod worker;
 
 pub use clock::ClockOffset;
 pub use protocol::{
-    ActiveRuns, AgentSession, Capture, CleanupCommand, Command, Controller, EntryKind, ExitReason, Fault, FileEntry,
-    InstalledProgram, OutputDigest, PlacementReport, RecoveryReport, RevertedChange, SessionConfig, Stream,
+    ActiveRuns, AgentSession, Arrival, Capture, CleanupCommand, Command, Controller, EntryKind, ExitReason, Fault,
+    FileEntry, InstalledProgram, OutputDigest, PlacementReport, RecoveryReport, RevertedChange, SessionConfig, Stream,
     TeardownReport, TuneReport, UnrevertedChanges,
 };
 pub use server::{AgentError, RUN, announced_runs, serve};

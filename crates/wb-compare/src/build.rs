@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{Class, MetricKey, Unit};
+use wb_model::{Class, MetricKey, Unit, strip_worker};
 
-use crate::direction::Directions;
+use crate::direction::{DirectionOverride, Directions};
 use crate::id::{CheckId, IdFormat, Statistic};
 use crate::interner::{Interner, Set, Symbol};
 use crate::metadata::Metadata;
@@ -27,8 +27,14 @@ pub const EMULATED: &str = "emulated";
 /// Name under which a metric's unit is kept beside the parameters.
 pub const METRIC_UNIT: &str = "metric unit";
 
+/// Name under which a metric's better direction is kept beside the parameters, if its result declares one.
+pub const METRIC_DIRECTION: &str = "metric direction";
+
+/// Name under which a metric's class is kept beside the parameters, if the builds have it in different ones.
+pub const METRIC_CLASS: &str = "metric class";
+
 /// What must be equal for values to be compared.
-pub const DEFINING_PARAMS: [&str; 3] = [DEFINITION_KEY, EMULATED, METRIC_UNIT];
+pub const DEFINING_PARAMS: [&str; 5] = [DEFINITION_KEY, EMULATED, METRIC_UNIT, METRIC_DIRECTION, METRIC_CLASS];
 
 /// The builds of a comparison with their metrics, in the order of first occurrence, starting with the first build.
 /// Names and parameters are interned for all builds.
@@ -40,6 +46,8 @@ pub struct Builds {
     pub(crate) units: Vec<Option<Symbol>>,
     pub(crate) list: Vec<Build>,
     pub(crate) directions: Directions,
+    /// Directions that the user has given, whatever the results declare.
+    pub(crate) given_directions: Vec<DirectionOverride>,
     /// If the builds are parts of one run.
     pub(crate) within_run: Option<WithinRun>,
 }
@@ -351,6 +359,24 @@ impl Builds {
         (0..self.rows.len() as u32).map(MetricIndex)
     }
 
+    /// Sets directions that apply whatever the results declare.
+    pub fn set_directions(&mut self, given: &[DirectionOverride]) {
+        self.directions = std::mem::take(&mut self.directions).with_overrides(given);
+        self.given_directions.extend_from_slice(given);
+    }
+
+    /// Whether the user has given the direction of a metric.
+    fn has_given_direction(&self, row: MetricIndex) -> bool {
+        let CheckId { class, metric, .. } = self.id(row, Statistic::Mean);
+        let metric = strip_worker(metric);
+        self.given_directions.iter().any(|it| it.metric == metric && it.class.is_none_or(|of| of == class))
+    }
+
+    /// Whether a parameter of a metric may differ between both sides although it is one of [`DEFINING_PARAMS`].
+    pub(crate) fn is_ignored(&self, row: MetricIndex, param: &str) -> bool {
+        param == METRIC_DIRECTION && self.has_given_direction(row)
+    }
+
     /// The identifier of a statistic of a metric.
     pub fn id(&self, row: MetricIndex, statistic: Statistic) -> CheckId<'_> {
         self.resolve_id(self.rows[row.index()], statistic)
@@ -467,7 +493,7 @@ impl Builds {
             };
             value(reference) == value(judged)
         };
-        reference == judged || DEFINING_PARAMS.iter().all(|name| same(name))
+        reference == judged || DEFINING_PARAMS.iter().all(|name| same(name) || self.is_ignored(row, name))
     }
 
     /// The findings of a primary metric's cell in the runs of a build, each once.

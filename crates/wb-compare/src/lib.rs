@@ -41,6 +41,6 @@ pub use id::{CheckId, IdFormat, Statistic};
 pub use metadata::Metadata;
 pub use model::{AnyModel, NoiseModel};
 pub use run_perf::model::ToleranceModel;
-pub use source::{BuildSource, LoadedBuilds, ReadOptions, SourceError, StudyFn, ValueMap, Warning, read};
+pub use source::{BuildSource, LoadedBuilds, ReadOptions, SourceError, StudyFn, ValueMap, Warning, read, run_metadata};
 pub use unknown_name::{MetricNameError, UnknownName};
 pub use within_run::{Factor, WithinRun, WithinRunError};

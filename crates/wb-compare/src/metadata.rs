@@ -59,6 +59,7 @@ pub enum MetadataError {
 }
 
 const PROFILE: &str = "environment_profile_";
+const WORLD: &str = "environment_world";
 
 impl Metadata {
     /// Parses the lines, and returns the errors of those that are skipped.
@@ -74,6 +75,37 @@ impl Metadata {
         metadata.systems =
             metadata.environment.get(BASE_ENVIRONMENT).into_iter().flatten().map(describe_system).collect();
         (metadata, bad)
+    }
+
+    /// The lines of these metadata. Values have no line breaks there: each is replaced by a space. run-perf has a value of
+    /// every machine and distribution.
+    pub fn to_lines(&self) -> String {
+        const UNKNOWN: &str = "Unknown";
+        let text = |value: &Option<String>, default: &str| value.clone().unwrap_or_else(|| default.to_owned());
+        let machine = text(&self.machine, UNKNOWN);
+        let optional = [("build", &self.build), ("url", &self.url)];
+        let optional = optional.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
+        let known = [
+            ("distro", text(&self.distro, UNKNOWN)),
+            // run-perf's word for the distribution of the host.
+            ("guest_distro", text(&self.guest_distro, "DISTRO")),
+            ("runperf_version", text(&self.version, UNKNOWN)),
+            ("runperf_cmd", text(&self.command, UNKNOWN)),
+            ("machine_url", text(&self.machine_url, &machine)),
+            ("machine", machine),
+        ];
+        let known = known.map(|(key, value)| (key.to_owned(), value));
+        let environments = self.environment.iter().map(|(name, machines)| {
+            let key = if name == BASE_ENVIRONMENT { WORLD.to_owned() } else { format!("{PROFILE}{name}") };
+            let machines: Vec<BTreeMap<&String, String>> = machines.iter().map(section_texts).collect();
+            (key, serde_json::to_string(&machines).expect("plain texts have a JSON form"))
+        });
+        let others = self.others.clone().into_iter();
+        let all = others.chain(optional).chain(known).chain(environments);
+        all.map(|(key, value)| {
+            format!("{}:{}\n", key.replace([':', '\n', '\r'], "_"), value.replace(['\n', '\r'], " "))
+        })
+        .collect()
     }
 
     /// The kernel's release, if recorded in the environment.
@@ -95,7 +127,7 @@ impl Metadata {
             "guest_distro" => &mut self.guest_distro,
             "runperf_version" => &mut self.version,
             "runperf_cmd" => &mut self.command,
-            "environment_world" => return self.set_environment(key, BASE_ENVIRONMENT, value),
+            WORLD => return self.set_environment(key, BASE_ENVIRONMENT, value),
             _ => {
                 if let Some(profile) = key.strip_prefix(PROFILE) {
                     return self.set_environment(key, profile, value);
@@ -128,6 +160,15 @@ fn parse_machine(machine: Json) -> MachineEnvironment {
         other => BTreeMap::from([(String::new(), other)]),
     };
     MachineEnvironment { worker: None, sections }
+}
+
+/// The sections of a machine as text, which run-perf compares line by line.
+fn section_texts(machine: &MachineEnvironment) -> BTreeMap<&String, String> {
+    let text = |value: &Json| match value {
+        Json::String(text) => text.clone(),
+        other => serde_json::to_string_pretty(other).expect("JSON has a text form"),
+    };
+    machine.sections.iter().map(|(name, value)| (name, text(value))).collect()
 }
 
 /// Describes the system of a machine from the sections that run-perf writes: `Name:` and `Distro:` in `general`, the
@@ -178,5 +219,36 @@ mod tests {
         assert_eq!(metadata.others["project"], "p");
         assert_eq!(bad[0], MetadataError::NoKey { line: 4 });
         assert!(matches!(&bad[1], MetadataError::NoEnvironment { key, .. } if key == "environment_profile_Tuned"));
+    }
+
+    #[test]
+    fn lines_of_metadata_are_read_again() {
+        let machine = |sections: &[(&str, Json)]| MachineEnvironment {
+            worker: None,
+            sections: sections.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+        };
+        let written = Metadata {
+            build: Some("7".to_owned()),
+            distro: Some("Fedora-30".to_owned()),
+            machine: Some("foo, bar".to_owned()),
+            command: Some("weighbridge run fio".to_owned()),
+            version: Some("0.1".to_owned()),
+            others: BTreeMap::from([("project".to_owned(), "a\nb:c".to_owned())]),
+            environment: BTreeMap::from([
+                (BASE_ENVIRONMENT.to_owned(), vec![machine(&[("kernel", "5.0\nSMP".into())])]),
+                ("Tuned".to_owned(), vec![machine(&[("params", serde_json::json!({"cpus": 3}))]), machine(&[])]),
+            ]),
+            ..Metadata::default()
+        };
+        let text = written.to_lines();
+        let (read, bad) = Metadata::parse(&text);
+        assert!(bad.is_empty(), "{bad:?}");
+        assert_eq!((&read.build, &read.distro, &read.machine), (&written.build, &written.distro, &written.machine));
+        assert_eq!((&read.command, &read.version), (&written.command, &written.version));
+        assert_eq!((read.guest_distro.as_deref(), read.machine_url.as_deref()), (Some("DISTRO"), Some("foo, bar")));
+        assert_eq!(read.others["project"], "a b:c");
+        assert_eq!(read.environment[BASE_ENVIRONMENT], written.environment[BASE_ENVIRONMENT]);
+        assert_eq!(read.environment["Tuned"][0].sections["params"], "{\n  \"cpus\": 3\n}");
+        assert_eq!(read.environment["Tuned"].len(), 2);
     }
 }

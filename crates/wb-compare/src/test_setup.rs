@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::build::{Build, Builds, InternedCell, ParamSetId, Run};
-use crate::build::{DEFINITION_KEY, METRIC_UNIT};
+use crate::build::{DEFINITION_KEY, METRIC_CLASS, METRIC_DIRECTION, METRIC_UNIT};
 use crate::environment::{ValueChange, changes};
 use crate::id::IdFormat;
 use crate::interner::Symbol;
@@ -124,14 +124,15 @@ impl<'a> TestSetups<'a> {
         self.builds.params(setup.params)
     }
 
-    /// The parameters without the key, which is derived from them, and without the unit of one of the metrics.
+    /// The parameters without the key, which is derived from them, and without what is of one of the metrics.
     fn params(&self, setup: &CellSetup<'a>) -> Values {
         let comparable = |name: &str, value: &str| match setup.id_format {
             // The addresses of guests change at every start.
             IdFormat::RunPerf if name.ends_with(CLIENTS_PARAM) => pluralize(value.split(',').count(), "client"),
             IdFormat::RunPerf | IdFormat::Weighbridge => value.to_owned(),
         };
-        let params = self.all_params(setup).filter(|(name, _)| ![DEFINITION_KEY, METRIC_UNIT].contains(name));
+        let of_metric = [METRIC_UNIT, METRIC_DIRECTION, METRIC_CLASS];
+        let params = self.all_params(setup).filter(|(name, _)| *name != DEFINITION_KEY && !of_metric.contains(name));
         params.map(|(name, value)| (name.to_owned(), BTreeSet::from([comparable(name, value)]))).collect()
     }
 

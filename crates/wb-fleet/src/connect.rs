@@ -66,6 +66,8 @@ pub enum ConnectWarning {
 pub struct ConnectedHost {
     /// The host.
     pub host: Host,
+    /// The name or address at which ssh finds it: that of `HostName` in the ssh configuration.
+    pub network_name: String,
     /// Its worker.
     pub worker: Worker,
     /// Privileges of its agent.
@@ -232,9 +234,10 @@ async fn start(
         Err(_) => return Err(ConnectErrorKind::TimedOut { limit: RESPONSE_TIMEOUT, message: String::new() }),
     };
     let not_root = (probe.rights == Privileges::User).then(|| ConnectWarning::NotRoot(probe.user.clone()));
-    let not_checked =
-        options.ssh().skips_host_key_check(&host.address).await.then_some(ConnectWarning::HostKeyNotChecked);
+    let config = options.ssh().config(&host.address).await;
+    let not_checked = config.skips_host_key_check().then_some(ConnectWarning::HostKeyNotChecked);
     Ok(ConnectedHost {
+        network_name: config.host_name().unwrap_or(&host.address.host).to_owned(),
         program: worker.program().to_owned(),
         host,
         worker,

@@ -37,6 +37,9 @@ pub struct ProgramFeature {
     pub name: String,
     /// Arguments with which the program succeeds if it has the feature.
     pub arguments: Vec<String>,
+    /// Environment variables of the worker that it depends on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inherit: Vec<String>,
     /// Description of the builds that have it.
     pub source: String,
 }

@@ -16,6 +16,9 @@ pub const SAMPLE_ARTEFACT: &str = "imported.json";
 /// Provenance key of an imported cell; its value is the format of the imported files.
 pub const IMPORTED_FROM: &str = "imported from";
 
+/// Provenance key of an imported cell each of whose samples is the median of the iterations of a process.
+pub const SAMPLES_ARE_MEDIANS: &str = "samples are medians";
+
 /// A test whose samples were taken by another program, as defined by `tests.d/NAME.toml` of the run folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

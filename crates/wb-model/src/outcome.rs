@@ -23,6 +23,11 @@ pub enum AttemptOutcome {
         /// The process and its failure: `fio: exit status 1: …`.
         status: String,
     },
+    /// It failed by the account of another program, whose results were imported.
+    Failed {
+        /// What that program says of it.
+        reason: String,
+    },
     /// It was refused and never started.
     Refused {
         /// The reason.
@@ -53,6 +58,7 @@ impl fmt::Display for AttemptOutcome {
             Self::Completed => write!(f, "completed"),
             Self::Timeout { after } => write!(f, "timeout after {after}"),
             Self::Crashed { status } => write!(f, "crashed ({status})"),
+            Self::Failed { reason } => f.write_str(reason),
             Self::Refused { reason } => write!(f, "refused ({reason})"),
             Self::Cancelled => write!(f, "cancelled"),
             Self::Lost { worker, reason: why } if why.is_empty() => write!(f, "lost ({worker})"),

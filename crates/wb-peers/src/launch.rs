@@ -16,6 +16,8 @@ pub struct Launch {
     pub dialect: Dialect,
     /// Whose counts of bytes are exact.
     pub counts: Counts,
+    /// What becomes of the payload on its way.
+    pub payload: Payload,
     /// The command that builds its programs, in the root of the matrix.
     pub build: Vec<String>,
     /// What it is built from, relative to the root of the matrix.
@@ -38,6 +40,46 @@ pub enum Counts {
     Both,
     /// Those of the dialer alone: the listener does not wait for data in flight, as that of iperf3.
     Dialer,
+}
+
+/// What becomes of the bytes that a dialer is to transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Payload {
+    /// They cross the interfaces of the host as they are.
+    #[default]
+    Wire,
+    /// Others cross the interfaces in their place: they are compressed, or only their differences are sent.
+    Transformed,
+    /// They stay within the host, and cross no interface: Unix sockets, pipes, shared memory.
+    Local,
+}
+
+impl Payload {
+    /// Its name in a peers file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Wire => "wire",
+            Self::Transformed => "transformed",
+            Self::Local => "local",
+        }
+    }
+
+    /// That of a cell with these two endpoints.
+    pub fn of_pair(dialer: Self, listener: Self) -> Self {
+        if dialer == Self::Wire { listener } else { dialer }
+    }
+}
+
+impl std::str::FromStr for Payload {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        [Self::Wire, Self::Transformed, Self::Local]
+            .into_iter()
+            .find(|payload| payload.name() == name)
+            .ok_or_else(|| format!("invalid payload `{name}`: expected wire, transformed or local"))
+    }
 }
 
 /// What the programs of an endpoint print, and how they find each other.

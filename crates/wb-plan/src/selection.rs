@@ -117,6 +117,12 @@ impl Selection {
         self.select.iter().map(|pattern| pattern.text.clone()).collect()
     }
 
+    /// The patterns of `--select` that match none of all cells, as written.
+    pub fn unmatched_patterns(&self, cells: &[SelectableCell<'_>]) -> Vec<&str> {
+        let is_unmatched = |pattern: &&Pattern| !cells.iter().any(|cell| pattern.matches(cell));
+        self.select.iter().filter(is_unmatched).map(|pattern| pattern.text.as_str()).collect()
+    }
+
     /// The first assignment that names a parameter or a value which none of all cells has.
     pub fn find_unmatched(&self, cells: &[SelectableCell<'_>]) -> Option<UnmatchedAssignment> {
         let flags = [("--select", &self.select), ("--ignore", &self.ignore)];

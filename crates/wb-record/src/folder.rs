@@ -117,7 +117,10 @@ impl RunFolder {
             Err(_) => {}
         }
         let not_a_run = |reason| {
-            let help = "name the folder of `weighbridge run --into`";
+            let help = match path.join(".weighbridge/run.json").exists() {
+                true => "its run is in the folder `.weighbridge` in it: `run-perf` writes results in run-perf's layout",
+                false => "name the folder of `weighbridge run --into`",
+            };
             RecordError::NotARun { path: path.to_owned(), reason, help }
         };
         if path.exists() && !path.is_dir() {

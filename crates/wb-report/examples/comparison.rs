@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use comparison::{CompareOptions, compare, read, specimen};
-use wb_compare::comparison::{FailOn, Strictness};
+use wb_compare::comparison::FailOn;
 use wb_report::compare::{PageOptions, html};
 use wb_test_data::LARGE_PAGE_BUILDS;
 
@@ -26,13 +26,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let clock = Instant::now();
     let builds = read(&folders);
     let read = clock.elapsed();
-    let options = PageOptions {
-        charts: true,
-        environments: true,
-        notes: &[],
-        criteria: &[],
-        fail_on: FailOn { gain: false, strictness: Strictness::Regressions },
-    };
+    let options =
+        PageOptions { charts: true, environments: true, notes: &[], criteria: &[], fail_on: FailOn::default() };
     let (text, compared, rendered) = compare(&builds, &CompareOptions::default(), |outcome, history| {
         let compared = clock.elapsed();
         (html(outcome, history, &options), compared - read, clock.elapsed() - compared)

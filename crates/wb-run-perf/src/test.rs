@@ -21,6 +21,8 @@ enum PbenchValue {
     Plain,
     /// Values separated by commas.
     List,
+    /// Values separated by commas that are one value together.
+    Ordered,
     /// Values separated by commas; numbers are in KiB.
     Kib,
     /// A number of MiB.
@@ -70,8 +72,8 @@ const UPERF: [(&str, PbenchValue); 16] = [
     ("message-sizes", PbenchValue::List),
     ("protocols", PbenchValue::List),
     ("instances", PbenchValue::List),
-    ("server-nodes", PbenchValue::Plain),
-    ("client-nodes", PbenchValue::Plain),
+    ("server-nodes", PbenchValue::Ordered),
+    ("client-nodes", PbenchValue::Ordered),
     ("samples", PbenchValue::Plain),
     ("max-stddev", PbenchValue::Plain),
     ("max-failures", PbenchValue::Plain),
@@ -97,6 +99,12 @@ const LINPACK: [(&str, PbenchValue); 12] = [
     ("lininput-header", PbenchValue::Plain),
     ("lininput-subheader", PbenchValue::Plain),
 ];
+
+/// Options of linpack programs, which the built-in kernel does not use.
+const OF_LINPACK_PROGRAMS: [&str; 4] = ["use-omp", "kmp-affinity", "lininput-header", "lininput-subheader"];
+
+/// pbench's collectors of system information that need programs of their own, and do not exist here.
+const COLLECTORS_OF_PBENCH: [&str; 3] = ["ara", "insights", "stockpile"];
 
 const PBENCH_TESTS: [PbenchTest; 5] = [
     PbenchTest {
@@ -178,7 +186,7 @@ pub(crate) fn translate_test(name: &str, mut params: Map<String, Value>) -> Resu
         test.notes.push(format!("`{key}` of `{name}` has no effect"));
     }
     match PBENCH_TESTS.iter().find(|pbench| pbench.name == name) {
-        Some(pbench) => words.extend(pbench.spec_words(params, &defaults)?),
+        Some(pbench) => words.extend(pbench.spec_words(params, &defaults, &mut test.notes)?),
         None => words.extend(params.iter().map(|(key, value)| format!("{key}={}", format_value(value)))),
     }
     test.spec = if words.is_empty() { name.to_owned() } else { format!("{name}:{}", words.join(",")) };
@@ -192,11 +200,27 @@ impl PbenchTest {
     }
 
     /// Translates its parameters, sorted by name, with its defaults and the given ones.
-    fn spec_words(&self, params: Map<String, Value>, defaults: &[(&str, &str)]) -> Result<Vec<String>, Diagnostic> {
+    fn spec_words(
+        &self,
+        params: Map<String, Value>,
+        defaults: &[(&str, &str)],
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<String>, Diagnostic> {
         let mut words = std::collections::BTreeMap::new();
+        let has_program = params.keys().any(|key| self.param(key).0 == "linpack-binary");
         for (key, value) in params {
             let (name, kind) = self.param(&key);
-            let value = text_values(&value);
+            let mut value = text_values(&value);
+            if OF_LINPACK_PROGRAMS.contains(&name.as_str()) && !has_program {
+                notes.push(format!(
+                    "`{name}` of `{}` has no effect on the built-in kernel: `linpack-binary` names a program to run",
+                    self.name
+                ));
+                continue;
+            }
+            if name == "sysinfo" {
+                value = available_collectors(&value, notes);
+            }
             // pbench ignores an empty value.
             if value.iter().all(String::is_empty) {
                 continue;
@@ -234,7 +258,9 @@ impl PbenchValue {
     /// Formats values of pbench in this program's syntax.
     fn format_values(self, values: &[String]) -> String {
         let parts: Vec<&str> = match self {
-            Self::List | Self::Kib => values.iter().flat_map(|value| wb_plan::split_commas(value)).collect(),
+            Self::List | Self::Ordered | Self::Kib => {
+                values.iter().flat_map(|value| wb_plan::split_commas(value)).collect()
+            }
             Self::Plain | Self::Mib | Self::Flag => values.iter().map(String::as_str).collect(),
         };
         let is_number = |text: &str| text.parse::<u64>().is_ok();
@@ -248,10 +274,20 @@ impl PbenchValue {
         };
         let all: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).map(one).collect();
         match all.as_slice() {
-            [one] => one.clone(),
+            [one] if self != Self::Ordered => one.clone(),
             all => format!("[{}]", all.join(",")),
         }
     }
+}
+
+/// The collectors of `sysinfo` that exist here, with a note on each other one; `none` if none of them exists.
+fn available_collectors(values: &[String], notes: &mut Vec<String>) -> Vec<String> {
+    let named: Vec<&str> = values.iter().flat_map(|value| wb_plan::split_commas(value)).map(str::trim).collect();
+    let (missing, available): (Vec<&str>, Vec<&str>) =
+        named.iter().copied().partition(|name| COLLECTORS_OF_PBENCH.contains(name));
+    notes.extend(missing.iter().map(|name| format!("pbench's collector `{name}` of `sysinfo` is skipped")));
+    let none = (available.is_empty() && !missing.is_empty()).then_some("none");
+    available.into_iter().chain(none).map(str::to_owned).collect()
 }
 
 /// Splits `NAME` or `NAME:JSON`, where JSON is an object, into name and parameters.
@@ -343,7 +379,7 @@ mod tests {
             r#"fio:{"block-sizes":["4k",1024],"file-size":"1g","type":"read","run":1,"ramp":0,"samp":1,"rate-iops":""}"#,
             r#"uperf:{"protocol":"tcp,udp","instances":"1,2","log-response-times":"y","message-sizes":64}"#,
             r#"linpack:{"threads": "32"}"#,
-            r#"linpack:{"threads": "1,2","samples":5,"use_omp":"n","kmp-affinity":"compact,1,0"}"#,
+            r#"linpack:{"threads": "1,2","samples":5,"use_omp":"n","kmp-affinity":"compact,1,0","linpack-binary":"xhpl"}"#,
             r#"himeno:{"grid":["XS","S"],"threads":"__PER_WORKER_CPUS__"}"#,
             r#"fio-nbd:{"__NAME__":"nbd on Fedora", "type":"read"}"#,
             r#"fio-libblkio:{"type":"read,write","target":"/srv/image","hipri":1,"targets":""}"#,
@@ -354,7 +390,7 @@ mod tests {
         fio:block-sizes=[4k,1024k],file-size=1g,ramptime=0,runtime=1,samples=1,test-types=read
         uperf:instances=[1,2],log-response-times=true,message-sizes=64,protocols=[tcp,udp],runtime=60,samples=3,test-types=stream
         linpack:run-samples=3,threads=32
-        linpack:kmp-affinity="compact,1,0",run-samples=5,threads=[1,2],use-omp=false
+        linpack:kmp-affinity="compact,1,0",linpack-binary=xhpl,run-samples=5,threads=[1,2],use-omp=false
         himeno:grid=[XS,S],threads=worker-cpus
         fio-nbd:id=nbd_on_Fedora,ramptime=5,runtime=30,samples=5,test-types=read
         fio-libblkio:hipri=1,ramptime=5,runtime=10,samples=5,target=/srv/image,test-types=[read,write]
@@ -367,6 +403,45 @@ mod tests {
         assert!(message("fio:{\"type\": }").starts_with("invalid test `fio:{\"type\": }`: the JSON after the colon"));
         assert_eq!(message("fio:[1]"), "invalid test `fio:[1]`: expected an object after the colon");
         assert_eq!(message(r#"fio:{"type":"read","test-types":"rw"}"#), "`test-types` of `fio` is given twice");
+    }
+
+    #[test]
+    fn nodes_are_one_ordered_list() {
+        let nodes = |json: &str| {
+            let spec = spec(&format!("uperf:{{{json}}}"));
+            spec.split_once("server-nodes=").unwrap().1.split_once(",test-types").unwrap().0.to_owned()
+        };
+        for json in [r#""server-node":"0,1""#, r#""server_nodes":[0,1]"#, r#""server-n":"0,1""#] {
+            assert_eq!(nodes(json), "[0,1]", "{json}");
+        }
+        assert_eq!(nodes(r#""server-nodes":0"#), "[0]");
+    }
+
+    #[test]
+    fn collectors_that_do_not_exist_are_named() {
+        for test in ["fio", "fio-nbd", "fio-libblkio", "uperf"] {
+            let translated =
+                translate(&format!(r#"{test}:{{"sysinfo":"block,ara,stockpile,insights,topology"}}"#)).unwrap();
+            assert!(translated.spec.contains("sysinfo=[block,topology]"), "{}", translated.spec);
+            for name in COLLECTORS_OF_PBENCH {
+                let note = format!("pbench's collector `{name}` of `sysinfo` is skipped");
+                assert!(translated.notes.contains(&note), "{:?}", translated.notes);
+            }
+            let none = translate(&format!(r#"{test}:{{"sysinfo":["ara"]}}"#)).unwrap().spec;
+            assert!(none.contains("sysinfo=none"), "{none}");
+        }
+        assert!(!spec(r#"fio:{"sysinfo":""}"#).contains("sysinfo"));
+    }
+
+    #[test]
+    fn options_of_linpack_programs_need_one() {
+        for name in OF_LINPACK_PROGRAMS {
+            let alone = translate(&format!(r#"linpack:{{"{name}":"n"}}"#)).unwrap();
+            assert_eq!(alone.spec, "linpack:run-samples=3");
+            assert!(alone.notes[0].starts_with(&format!("`{name}` of `linpack` has no effect")), "{:?}", alone.notes);
+            let with = translate(&format!(r#"linpack:{{"{name}":"n","linpack_binary":"xhpl"}}"#)).unwrap();
+            assert!(with.spec.contains(&format!("{name}=")) && with.notes.is_empty(), "{}", with.spec);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use wb_agent::{Worker, WorkerError};
+use wb_agent::{Command, Worker, WorkerError};
 use wb_knobs::tune::KnobRefusal;
 use wb_model::{ProgramFeature, Requirement, WorkerName, merge_workers};
 use wb_plan::{Cell, Plan};
@@ -75,8 +75,8 @@ impl ToolInventory {
         if let Some(is_supported) = self.features.get(&key) {
             return Ok(*is_supported);
         }
-        let arguments: Vec<&str> = feature.arguments.iter().map(String::as_str).collect();
-        let is_supported = worker.succeeds(file, &arguments).await?;
+        let argv = [file].into_iter().chain(feature.arguments.iter().map(String::as_str));
+        let is_supported = worker.succeeds(Command::new(argv).inherit(&feature.inherit)).await?;
         self.features.insert(key, is_supported);
         Ok(is_supported)
     }

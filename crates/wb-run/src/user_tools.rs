@@ -103,6 +103,7 @@ mod tests {
             exit_reason: ending,
             stdout: Vec::new(),
             stdout_digest: None,
+            arrivals: Vec::new(),
             stderr: stderr.as_bytes().to_vec(),
             started_ns: 0,
             ended_ns: 0,

@@ -23,6 +23,8 @@ pub enum SessionEvent {
     Warning(SessionError),
     /// A definition that cannot be read and is skipped.
     DefinitionSkipped(DefinitionError),
+    /// A pattern of `--select` that matches no cell, although others do.
+    UnmatchedPattern(String),
     /// The time budget is too small for the minimum number of samples.
     BudgetShortfall {
         /// The test.

@@ -53,8 +53,31 @@ impl MeasureRequest {
             let patterns = self.selection.select_patterns();
             return Err(SessionError::EmptyPlan { plan: self.name.clone(), patterns, skipped: plan.skipped.len() });
         }
+        self.report_unmatched_patterns(&plan, named, events);
         report_shortfalls(&plan, &self.registry, events);
         Ok(plan)
+    }
+
+    /// Reports patterns that select nothing, which are probably misspelt. One that names a profile may be meant for another.
+    fn report_unmatched_patterns(&self, plan: &Plan, named: &NamedProfile, events: &EventSink) {
+        let cells = self.selectable_cells(plan);
+        let is_of_profile =
+            |pattern: &&str| pattern.split_once('/').is_none_or(|(profile, _)| profile == named.name.as_str());
+        if named.profile.tests.is_none() {
+            for pattern in self.selection.unmatched_patterns(&cells).into_iter().filter(is_of_profile) {
+                events.emit(SessionEvent::UnmatchedPattern(pattern.to_owned()));
+            }
+        }
+    }
+
+    /// All cells of a plan, the skipped ones included.
+    fn selectable_cells<'a>(&'a self, plan: &'a Plan) -> Vec<SelectableCell<'a>> {
+        let cells = plan.cells.iter().map(|cell| (&cell.id, &cell.params));
+        let skipped = plan.skipped.iter().map(|cell| (&cell.id, &cell.params));
+        let selectable = |(id, params): (&'a CellId, _)| {
+            SelectableCell::new(id, params, self.registry.declaration(id.test.as_str()))
+        };
+        cells.chain(skipped).map(selectable).collect()
     }
 
     /// Expands the requests into cells, without warnings; the plan may be empty.
@@ -71,11 +94,7 @@ impl MeasureRequest {
         if self.selection.is_unrestricted() {
             return None;
         }
-        let cells = plan.cells.iter().map(|cell| (&cell.id, &cell.params));
-        let skipped = plan.skipped.iter().map(|cell| (&cell.id, &cell.params));
-        let selectable =
-            |(id, params): (&CellId, _)| SelectableCell::new(id, params, self.registry.declaration(id.test.as_str()));
-        self.selection.find_unmatched(&cells.chain(skipped).map(selectable).collect::<Vec<_>>())
+        self.selection.find_unmatched(&self.selectable_cells(plan))
     }
 
     /// The tests of a profile: its own, in which `$@` stands for the requested ones, or else the requested ones.

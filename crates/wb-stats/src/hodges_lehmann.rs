@@ -25,6 +25,23 @@ pub fn ratio(a: &Samples, b: &Samples, confidence: f64) -> Ratio {
     sides.ratio(sides.p_value(), confidence)
 }
 
+/// The shift of the values of `b` from those of `a`, whatever their signs: the median of the differences of all pairs, with
+/// the interval of [`HodgesLehmann`].
+pub fn difference(a: &Samples, b: &Samples, confidence: f64) -> Shift {
+    shift_between(a.sorted(), b.sorted(), confidence)
+}
+
+/// The shift between sorted values.
+fn shift_between(from: &[f64], to: &[f64], confidence: f64) -> Shift {
+    let shifts = Differences { from, to };
+    let interval = count_outside(from.len(), to.len(), confidence).map(|(beyond, reached)| {
+        let by_ranks = [shifts.nth(beyond), shifts.nth(shifts.count() - 1 - beyond)];
+        let [low, high] = include_not_rejected(from, to, by_ranks, 1.0 - reached);
+        Interval { low, high, confidence: reached }
+    });
+    Shift { estimate: shifts.median(), interval }
+}
+
 /// The Hodges–Lehmann estimate of the ratio of two sides.
 ///
 /// The estimate is the median of the ratios bⱼ/aᵢ of all pairs (Hodges, Lehmann 1963, of logarithms), and the interval
@@ -116,13 +133,7 @@ impl<'a> HodgesLehmann<'a> {
     /// The shift and its interval.
     pub fn shift(&self, confidence: f64) -> Shift {
         let [from, to] = [self.a, self.b].map(|side| self.scaled(side));
-        let shifts = Differences { from: &from, to: &to };
-        let interval = count_outside(from.len(), to.len(), confidence).map(|(beyond, reached)| {
-            let by_ranks = [shifts.nth(beyond), shifts.nth(shifts.count() - 1 - beyond)];
-            let [low, high] = include_not_rejected(&from, &to, by_ranks, 1.0 - reached);
-            Interval { low, high, confidence: reached }
-        });
-        Shift { estimate: shifts.median(), interval }
+        shift_between(&from, &to, confidence)
     }
 
     /// The estimate and its interval, with the p-value of [`Self::p_value`] as an argument since the confidence may
@@ -156,6 +167,16 @@ mod tests {
 
     fn samples(values: &[f64]) -> Samples {
         Samples::new(values).unwrap()
+    }
+
+    #[test]
+    fn a_difference_of_values_of_any_sign_is_estimated() {
+        let a = samples(&[-1.0, 2.0, 0.0, 3.0, 10.0, 7.0]);
+        let b = samples(&a.in_order().iter().map(|x| x + 1.5).collect::<Vec<_>>());
+        let shift = difference(&a, &b, 0.95);
+        assert_eq!(shift.estimate, 1.5);
+        assert!(shift.interval.is_some_and(|interval| interval.low < 1.5 && interval.high > 1.5), "{shift:?}");
+        assert_eq!(difference(&a, &samples(&[1.0]), 0.95).interval, None);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub use dip::{Dip, dip, joint_dip};
 pub use estimate::{Estimate, NoInterval, median_correlation};
 pub use fisher::FisherExact;
 pub use group_sequential::{ExclusionP, GroupSequentialTest, LogRatios};
-pub use hodges_lehmann::{HodgesLehmann, Ratio, Shift, ratio};
+pub use hodges_lehmann::{HodgesLehmann, Ratio, Shift, difference, ratio};
 pub use interval::{
     CONFIDENCE, Interval, MIN_SAMPLES_FOR_INTERVAL, STOPPING_CONFIDENCE, median_interval, quantile_interval,
     widened_median_interval,

@@ -37,6 +37,9 @@ pub enum NoiseSource {
     Prior,
     /// The sides' own runs alone, since they vary more than the prior allows.
     OwnRuns,
+    /// The sides' own runs, which have a single sample each, and the prior: what differs by the spread of the runs, which
+    /// includes the noise of their samples, must differ by the prior, too.
+    SingleSamples,
 }
 
 impl RunPrior {
@@ -76,7 +79,7 @@ impl RunPrior {
     /// of the samples, Σwᵢ², which is 1/n for equal ones. The samples' variance is added, and the degrees of freedom are
     /// those of Satterthwaite (1946).
     ///
-    /// If the runs contradict the prior ([`Self::source`]), the variance is Σ / (n + m − 2). With S = 0 only the samples'
+    /// If the runs contradict the prior ([`Self::source`]), or are single samples, the variance is Σ / (n + m − 2). With S = 0 only the samples'
     /// variance counts, unless the runs contradict that.
     ///
     /// `None` if a side is empty, a weight is not above zero, there are no own runs to count alone, the samples have a variance with less than one degree of
@@ -92,8 +95,10 @@ impl RunPrior {
         let (share, squares) = (squared_shares(a)? + squared_shares(b)?, sum_of_squares(a) + sum_of_squares(b));
         let own_degrees = (a.len() + b.len()) as f64 - 2.0;
         let run = match source {
-            NoiseSource::OwnRuns if own_degrees < 1.0 => return None,
-            NoiseSource::OwnRuns => VarianceEstimate { variance: squares / own_degrees, degrees: own_degrees },
+            NoiseSource::OwnRuns | NoiseSource::SingleSamples if own_degrees < 1.0 => return None,
+            NoiseSource::OwnRuns | NoiseSource::SingleSamples => {
+                VarianceEstimate { variance: squares / own_degrees, degrees: own_degrees }
+            }
             NoiseSource::Prior => self.update(squares, own_degrees),
         };
         let between = VarianceEstimate { variance: run.variance * share, ..run };

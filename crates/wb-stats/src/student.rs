@@ -50,17 +50,22 @@ impl RunNoise {
     }
 
     /// The ratio of another aspect of the same samples than their medians, taken to vary as much between runs; `log` and
-    /// `sampling` are as in [`RunPrior::ratio`], and the interval is widened as that of [`Self::ratio`].
+    /// `sampling` are as in [`RunPrior::ratio`], and the interval is widened as that of [`Self::ratio`]. `None` for the
+    /// variance of single samples, which is that of the runs behind the estimate.
     pub fn aspect_ratio(
         &self,
         log: f64,
         a: &[WeightedRun],
         b: &[WeightedRun],
-        sampling: VarianceEstimate,
+        sampling: Option<VarianceEstimate>,
     ) -> Option<StudentRatio> {
         let prior = RunPrior::with_degrees(self.stddev, self.degrees)?;
-        let ratio = prior.ratio(log, a, b, sampling, NoiseSource::Prior)?;
         let share = 1.0 / a.len() as f64 + 1.0 / b.len() as f64;
+        let sampling = sampling.unwrap_or(VarianceEstimate {
+            variance: (self.single_sample().powi(2) - self.sampling.powi(2)).max(0.0) * share,
+            degrees: self.degrees,
+        });
+        let ratio = prior.ratio(log, a, b, sampling, NoiseSource::Prior)?;
         Some(StudentRatio { error: ratio.error * (1.0 + WIDENING * share / 2.0), ..ratio })
     }
 
@@ -71,10 +76,15 @@ impl RunNoise {
         StudentRatio { log: 0.0, error, degrees: self.degrees }.half_width(confidence).exp()
     }
 
+    /// The noise of a run's level due to its single sample.
+    fn single_sample(&self) -> f64 {
+        self.within.unwrap_or(self.sampling)
+    }
+
     fn estimate_side(&self, runs: &[Vec<f64>]) -> Option<SideEstimate> {
         let levels: Vec<RunLevel> = runs.iter().map(|run| RunLevel::of(run)).collect::<Option<_>>()?;
         let count = levels.len() as f64;
-        let single = self.within.unwrap_or(self.sampling).powi(2);
+        let single = self.single_sample().powi(2);
         let sampling = levels.iter().map(|run| run.sampling.unwrap_or(single)).sum::<f64>();
         (!levels.is_empty()).then(|| SideEstimate {
             runs: count,
@@ -185,7 +195,7 @@ mod tests {
     fn every_aspect_of_two_runs_is_widened_alike() {
         let run = |value: f64| [WeightedRun { level: value.ln(), weight: 1.0 }];
         let none = VarianceEstimate { variance: 0.0, degrees: 1.0 };
-        let mean = NOISE.aspect_ratio(1.1_f64.ln(), &run(100.0), &run(110.0), none).unwrap();
+        let mean = NOISE.aspect_ratio(1.1_f64.ln(), &run(100.0), &run(110.0), Some(none)).unwrap();
         let shift = NOISE.ratio(&[vec![100.0]], &[vec![110.0]]).unwrap();
         assert!((mean.standard_error() / shift.standard_error() - 1.0).abs() < 1e-12);
     }

@@ -33,7 +33,7 @@ impl VarianceEstimate {
     }
 
     /// The variance of a sum of independent terms, with the degrees of freedom of Satterthwaite (1946).
-    pub(crate) fn sum(terms: &[Self]) -> Self {
+    pub fn sum(terms: &[Self]) -> Self {
         let variance = terms.iter().map(|term| term.variance).sum::<f64>();
         // Shares of the sum, since squares of variances can underflow.
         let uncertain = terms

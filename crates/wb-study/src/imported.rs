@@ -57,7 +57,7 @@ pub(crate) fn attempts(batch: &ImportedBatch) -> impl Iterator<Item = EvaluatedA
 fn outcome_of(failure: Option<&str>) -> AttemptOutcome {
     match failure {
         None => AttemptOutcome::Completed,
-        Some(status) => AttemptOutcome::Crashed { status: status.to_owned() },
+        Some(reason) => AttemptOutcome::Failed { reason: reason.to_owned() },
     }
 }
 

@@ -220,6 +220,7 @@ impl FakeAgent {
                     usage: ResourceUsage { user_ns: elapsed.0, ..ResourceUsage::default() },
                     outlived_by: Vec::new(),
                     stdout: CapturedOutput::Kept,
+                    arrivals: Vec::new(),
                     placement: PlacementReport::default(),
                 };
                 call.reply(WithBytes { value: report, bytes: Vec::new() })

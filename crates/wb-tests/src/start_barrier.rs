@@ -9,7 +9,10 @@ use crate::Failure;
 
 /// A participant's slot in a start barrier; dropping it reduces the number of participants.
 #[derive(Debug)]
-pub struct BarrierSlot(Arc<Mutex<StartBarrier<Arc<Process>>>>);
+pub struct BarrierSlot {
+    barrier: Arc<Mutex<StartBarrier<Arc<Process>>>>,
+    number: usize,
+}
 
 #[derive(Debug)]
 struct StartBarrier<P> {
@@ -29,7 +32,12 @@ impl BarrierSlot {
     /// Creates a barrier, and the slot of each participant.
     pub fn new_barrier(participants: usize) -> Vec<Self> {
         let barrier = Arc::new(Mutex::new(StartBarrier { participants, arrived: Vec::new() }));
-        (0..participants).map(|_| Self(barrier.clone())).collect()
+        (0..participants).map(|number| Self { barrier: barrier.clone(), number }).collect()
+    }
+
+    /// The position of its participant, from 0.
+    pub fn number(&self) -> usize {
+        self.number
     }
 
     /// Starts a suspended process together with those of all other slots, once all have arrived; returns how it
@@ -40,7 +48,7 @@ impl BarrierSlot {
     pub(crate) async fn start(&self, process: Arc<Process>) -> Result<ProcessStart, Failure> {
         let (sender, start) = oneshot::channel();
         {
-            let mut barrier = lock(&self.0);
+            let mut barrier = lock(&self.barrier);
             barrier.arrived.push(Arrival { process, reply: sender });
             barrier.release_if_all_arrived();
         }
@@ -52,7 +60,7 @@ impl BarrierSlot {
 
 impl Drop for BarrierSlot {
     fn drop(&mut self) {
-        let mut barrier = lock(&self.0);
+        let mut barrier = lock(&self.barrier);
         barrier.participants -= 1;
         barrier.release_if_all_arrived();
     }

@@ -57,7 +57,7 @@ pub(crate) use output_path::{OutputFolder, OutputPath, OutputPrefix, prefix_pars
 pub(crate) use placement::{NumberList, PlacementFlags, parse_number_list};
 pub(crate) use preparation::PreparationFlags;
 pub(crate) use read::{FormatArgs, ReportArgs, SolveArgs, StudyArgs, SummaryArgs};
-pub(crate) use run::{PlanArgs, RunArgs, RunFolderFlags};
+pub(crate) use run::{LayoutFolder, PlanArgs, RunArgs, RunFolderFlags};
 pub(crate) use selection::SelectionFlags;
 pub(crate) use session::{AB_PREFIX, CALIBRATE_PREFIX, RUN_PREFIX};
 pub(crate) use usage_error::{ParseError, UsageError};

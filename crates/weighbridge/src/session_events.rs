@@ -47,6 +47,7 @@ impl EventReporter {
         match event {
             SessionEvent::Warning(error) => Error::from(error).warn(),
             SessionEvent::DefinitionSkipped(error) => warn_of_definition(&error.to_string()),
+            SessionEvent::UnmatchedPattern(pattern) => message!("warning: no cell matches `{pattern}` of `--select`"),
             SessionEvent::BudgetShortfall { test, cells, shortfall, budget_seconds, shortening } => {
                 let Shortfall { affordable, required } = shortfall;
                 let (cells, budget) = (pluralize(cells, "cell"), format_duration(budget_seconds));

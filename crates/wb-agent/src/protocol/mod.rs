@@ -18,13 +18,13 @@ pub use file::{EntryKind, FileEntry, GroupHandle, InstalledProgram, ScratchHandl
 pub use message::{EncodedReply, Reply, WithBytes};
 pub(crate) use message::{RequestMessage, ResponseMessage};
 pub use process::{
-    Capture, CapturedOutput, Command, ExitReason, ExitReport, OutputDigest, Overflow, PlacementReport, ProcessHandle,
-    Stream,
+    Arrival, Capture, CapturedOutput, Command, ExitReason, ExitReport, OutputDigest, Overflow, PlacementReport,
+    ProcessHandle, Stream,
 };
 pub use session::{ActiveRuns, AgentSession, ClockReading, Controller, Hello, HelloReply, SessionConfig};
 
 /// Protocol version: covers every type in this module. Different versions are incompatible.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Maximum part of a file or of an output in one message, in bytes.
 pub const CHUNK: usize = 4 << 20;

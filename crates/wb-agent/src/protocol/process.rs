@@ -33,9 +33,21 @@ pub struct ExitReport {
     pub outlived_by: Vec<String>,
     /// Result of capturing its standard output.
     pub stdout: CapturedOutput,
+    /// When its standard output arrived, if the command requested this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arrivals: Vec<Arrival>,
     /// Its effective placement.
     #[serde(flatten)]
     pub placement: PlacementReport,
+}
+
+/// How many bytes of a stream had arrived at a time of the worker's CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrival {
+    /// Number of bytes.
+    pub bytes: u64,
+    /// The time, in nanoseconds.
+    pub at_ns: u64,
 }
 
 /// How to capture the standard output of a process.
@@ -117,6 +129,9 @@ pub struct Command {
     /// What happens if a stream that is kept exceeds the limit.
     #[serde(default)]
     pub overflow: Overflow,
+    /// Whether to report when its standard output arrived, if it is kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub times_output: bool,
 }
 
 /// What happens if a process writes more than is kept.
@@ -144,6 +159,7 @@ impl Command {
             stdout: Capture::Keep,
             output_limit: Bytes(64 << 20),
             overflow: Overflow::Kill,
+            times_output: false,
         }
     }
 
@@ -198,6 +214,12 @@ impl Command {
     /// Keeps the beginning and the end of each stream that exceeds the limit, instead of killing the process.
     pub fn cut_output(mut self) -> Self {
         self.overflow = Overflow::CutMiddle;
+        self
+    }
+
+    /// Requests that it is reported when its standard output arrived.
+    pub fn times_output(mut self) -> Self {
+        self.times_output = true;
         self
     }
 

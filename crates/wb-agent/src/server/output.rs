@@ -18,7 +18,8 @@ use tokio::time::sleep;
 use wb_model::Sha256;
 
 use super::files::read_at_most;
-use crate::protocol::{CHUNK, Capture, CapturedOutput, OutputDigest, Overflow};
+use crate::clock::monotonic_ns;
+use crate::protocol::{Arrival, CHUNK, Capture, CapturedOutput, OutputDigest, Overflow};
 
 /// Size of one read, in bytes: the capacity of a pipe by default.
 const READ_BUFFER_SIZE: usize = 64 << 10;
@@ -31,6 +32,8 @@ const READ_PAUSE: Duration = Duration::from_millis(10);
 const BURST: u64 = 32 << 10;
 /// Maximum number of reads before other tasks may run.
 const MAX_READS: usize = 16;
+/// Number of arrivals that are kept of a stream: without thinning, of 160 s if it is read after each pause.
+const MAX_ARRIVALS: usize = 16 << 10;
 /// Size of the tail kept of hashed output, in bytes: the last messages of a process that failed.
 const TAIL_SIZE: usize = 16 << 10;
 
@@ -49,6 +52,8 @@ pub(super) struct Output {
     pub(super) changed: Notify,
     /// Buffer of all reads, shared by the outputs of an agent.
     buffer: ReadBuffer,
+    /// When bytes arrived, if this is to be noted.
+    arrivals: Option<RefCell<Vec<Arrival>>>,
 }
 
 /// What a process wrote during a burst, since the burst was last seen to go on.
@@ -132,8 +137,19 @@ impl Output {
             limit_exceeded: Cell::new(false),
             changed: Notify::new(),
             buffer,
+            arrivals: None,
         };
         Ok((output, write_end))
+    }
+
+    /// Notes from now on when bytes arrive.
+    pub(super) fn note_arrivals(&mut self) {
+        self.arrivals = Some(RefCell::default());
+    }
+
+    /// When bytes arrived, as far as this was noted.
+    pub(super) fn arrivals(&self) -> Vec<Arrival> {
+        self.arrivals.as_ref().map(|arrivals| arrivals.borrow().clone()).unwrap_or_default()
     }
 
     /// Reads until the last writer has closed the pipe or the limit is exceeded; returns whether it is exceeded.
@@ -279,6 +295,18 @@ impl Output {
             Content::Discarded => 0,
         };
         self.length.set(length + added as u64);
+        if let Some(arrivals) = &self.arrivals {
+            let mut arrivals = arrivals.borrow_mut();
+            if arrivals.len() >= MAX_ARRIVALS {
+                // Every second one: what remains is coarser, and of the whole stream.
+                let mut is_kept = false;
+                arrivals.retain(|_| {
+                    is_kept = !is_kept;
+                    is_kept
+                });
+            }
+            arrivals.push(Arrival { bytes: self.length.get(), at_ns: monotonic_ns() });
+        }
         self.changed.notify_waiters();
     }
 }

@@ -159,7 +159,11 @@ impl Agent {
             }
             let limit = command.output_limit.0;
             let output = |capture| Output::new(capture, limit, command.overflow, self.read_buffer.clone());
-            Ok::<_, std::io::Error>((input, output(command.stdout)?, output(Capture::Keep)?))
+            let (mut stdout, writer) = output(command.stdout)?;
+            if command.times_output {
+                stdout.note_arrivals();
+            }
+            Ok::<_, std::io::Error>((input, (stdout, writer), output(Capture::Keep)?))
         };
         let (input, (stdout, stdout_writer), (stderr, stderr_writer)) =
             streams().map_err(|error| failed(error.to_string()))?;
@@ -308,6 +312,7 @@ impl LiveProcess {
             usage: reaped.usage,
             outlived_by: self.outlived_by.borrow().clone(),
             stdout,
+            arrivals: self.stdout.arrivals(),
             placement: self.placement_report.borrow().clone(),
         };
         Ok(WithBytes { value: report, bytes: tail })

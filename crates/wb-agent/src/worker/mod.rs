@@ -310,17 +310,17 @@ impl Worker {
     }
 
     /// Runs a program and returns whether it succeeds within ten seconds.
-    pub async fn succeeds(&self, program: &str, arguments: &[&str]) -> Result<bool, WorkerError> {
-        Ok(self.probe(program, arguments).await?.exit_reason.is_success())
+    pub async fn succeeds(&self, command: Command) -> Result<bool, WorkerError> {
+        Ok(self.probe(command).await?.exit_reason.is_success())
     }
 
-    async fn probe(&self, program: &str, arguments: &[&str]) -> Result<ProcessOutput, WorkerError> {
-        let argv = [program].into_iter().chain(arguments.iter().copied());
-        self.run(Command::new(argv).output_limit(Bytes(1 << 20)), PROBE_LIMIT).await
+    async fn probe(&self, command: Command) -> Result<ProcessOutput, WorkerError> {
+        self.run(command.output_limit(Bytes(1 << 20)), PROBE_LIMIT).await
     }
 
     async fn first_line(&self, program: &str, arguments: &[&str]) -> Result<Option<String>, WorkerError> {
-        let finished = self.probe(program, arguments).await?;
+        let argv = [program].into_iter().chain(arguments.iter().copied());
+        let finished = self.probe(Command::new(argv)).await?;
         let output = [finished.stdout, finished.stderr].concat();
         let text = String::from_utf8_lossy(&output);
         Ok(text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned))

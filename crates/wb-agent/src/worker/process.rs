@@ -4,7 +4,8 @@ use wb_model::Nanos;
 use wb_sys::process::ResourceUsage;
 
 use crate::protocol::{
-    CapturedOutput, ExitReason, ExitReport, OutputDigest, PlacementReport, ProcessHandle, Stream, WithBytes, call,
+    Arrival, CapturedOutput, ExitReason, ExitReport, OutputDigest, PlacementReport, ProcessHandle, Stream, WithBytes,
+    call,
 };
 
 use super::{Worker, WorkerError};
@@ -18,6 +19,8 @@ pub struct ProcessOutput {
     pub stdout: Vec<u8>,
     /// Length and hash of its standard output; none if it was discarded.
     pub stdout_digest: Option<OutputDigest>,
+    /// When its standard output arrived, if the command requested this.
+    pub arrivals: Vec<Arrival>,
     /// Its standard error.
     pub stderr: Vec<u8>,
     /// Time right before exec (in its cgroup, placed and released), by the worker's CLOCK_MONOTONIC, in nanoseconds.
@@ -77,7 +80,7 @@ impl Process {
     /// SIGTERM, and SIGKILL two seconds later.
     pub async fn wait(&self, limit: Option<Nanos>) -> Result<ProcessOutput, WorkerError> {
         let WithBytes { value: report, bytes: tail } = self.worker.call(call::Wait { process: self.id, limit }).await?;
-        let ExitReport { exit_reason, started_ns, ended_ns, usage, outlived_by, stdout, placement } = report;
+        let ExitReport { exit_reason, started_ns, ended_ns, usage, outlived_by, stdout, arrivals, placement } = report;
         let (stdout, stdout_digest) = match stdout {
             CapturedOutput::Kept => {
                 let stdout = self.read_output(Stream::Stdout).await?;
@@ -92,6 +95,7 @@ impl Process {
             exit_reason,
             stdout,
             stdout_digest,
+            arrivals,
             stderr,
             started_ns,
             ended_ns,

@@ -14,6 +14,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     page::print_or_write("check", || {
         let rows = page::Rows::All;
-        table::tables(&simulation::of_runs(rows), &simulation::of_shapes(rows), &simulation::of_dependence(rows))
+        let (runs, shapes) = (simulation::of_runs(rows), simulation::of_shapes(rows));
+        let (dependence, few) = (simulation::of_dependence(rows), simulation::of_few(rows));
+        table::tables(&runs, &shapes, &dependence, &few, &simulation::of_groups(rows))
     })
 }

@@ -3,6 +3,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
+use wb_compare::statistical::group::compare_group;
 use wb_compare::statistical::{Options, SampleComparison, Verdict, compare_samples};
 use wb_model::Direction;
 
@@ -28,8 +29,28 @@ const ZEROS: f64 = 0.2;
 /// The scales of the noise in the third table, and the change that is not equal.
 const DEPENDENT_SPREADS: [f64; 2] = [0.02, 0.05];
 const UNEQUAL: f64 = 0.05;
-/// Comparisons of each kind in the three tables.
-const REPETITIONS: [usize; 3] = [1000, 400, 1000];
+/// The number of checks in a group of the fifth table, its tolerance in percent, and the changes that are to be found.
+const GROUP_CHECKS: usize = 10;
+const GROUP_TOLERANCE: f64 = 2.5;
+pub(crate) const GROUP_CHANGES: [f64; 3] = [0.04, 0.1, 0.2];
+/// Comparisons of each kind in the five tables.
+const REPETITIONS: [usize; 5] = [1000, 400, 1000, 2000, 1000];
+/// The numbers of samples of the runs of both sides in the fourth table, and the scale of their noise.
+const FEW: [[&[usize]; 2]; 10] = [
+    [&[1], &[1]],
+    [&[1; 2], &[1; 2]],
+    [&[1; 4], &[1; 4]],
+    [&[1; 8], &[1; 8]],
+    [&[1; 4], &[1]],
+    [&[10], &[1]],
+    [&[10], &[1; 4]],
+    [&[2; 2], &[2; 2]],
+    [&[3], &[3]],
+    [&[5], &[5]],
+];
+const FEW_SPREADS: [f64; 2] = [0.02, 0.3];
+/// The changes that are to be found in the fourth table.
+pub(crate) const LARGE_CHANGES: [f64; 3] = [0.1, 0.3, 1.0];
 const SEED: u64 = 8;
 
 /// How the samples of a run are drawn.
@@ -143,6 +164,108 @@ pub(crate) fn of_dependence(rows: Rows) -> Vec<DependentRow> {
         .into_par_iter()
         .map(|(correlation, samples, spread)| dependent_row(correlation, samples, spread))
         .collect()
+}
+
+/// The verdicts on sides with few samples, whose runs differ as is assumed; fractions of comparisons.
+pub(crate) struct FewRow {
+    /// The numbers of samples of the runs of both sides.
+    pub(crate) sides: [&'static [usize]; 2],
+    pub(crate) spread: f64,
+    /// Verdicts on equal sides.
+    pub(crate) regressed: f64,
+    pub(crate) improved: f64,
+    pub(crate) unconfirmed: f64,
+    /// Regressed, for each of [`LARGE_CHANGES`].
+    pub(crate) found: [f64; LARGE_CHANGES.len()],
+}
+
+/// Normal samples, fewer than six on a side or single ones of several runs.
+pub(crate) fn of_few(rows: Rows) -> Vec<FewRow> {
+    let kinds = FEW.iter().flat_map(|sides| FEW_SPREADS.map(|spread| (*sides, spread)));
+    rows.of(kinds).into_par_iter().map(|(sides, spread)| few_row(sides, spread)).collect()
+}
+
+fn few_row(sides: [&'static [usize]; 2], spread: f64) -> FewRow {
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+    let found = [0.0; LARGE_CHANGES.len()];
+    let mut row = FewRow { sides, spread, regressed: 0.0, improved: 0.0, unconfirmed: 0.0, found };
+    let share = 1.0 / REPETITIONS[3] as f64;
+    for _ in 0..REPETITIONS[3] {
+        // Noise of 30 % would be below zero now and then.
+        let mut run = |samples: &usize| -> Vec<f64> {
+            let level = 0.05 * normal(&mut rng);
+            (0..*samples).map(|_| 100.0 * (level + spread * normal(&mut rng)).exp()).collect()
+        };
+        let [reference, judged] = sides.map(|runs| runs.iter().map(&mut run).collect::<Vec<_>>());
+        match verdict(&reference, &judged, 0.0) {
+            Verdict::Regressed => row.regressed += share,
+            Verdict::Improved => row.improved += share,
+            Verdict::Unconfirmed => row.unconfirmed += share,
+            _ => {}
+        }
+        for (found, change) in row.found.iter_mut().zip(LARGE_CHANGES) {
+            *found += if verdict(&reference, &judged, change) == Verdict::Regressed { share } else { 0.0 };
+        }
+    }
+    row
+}
+
+/// The verdicts on groups of checks; fractions of comparisons.
+pub(crate) struct GroupRow {
+    /// Whether all checks of a run are faster or slower by the same factor, or each by its own.
+    pub(crate) is_shared: bool,
+    pub(crate) runs: usize,
+    /// Averages of equal sides beyond the tolerance, whatever their interval.
+    pub(crate) beyond_tolerance: f64,
+    /// Verdicts on equal sides.
+    pub(crate) changed: f64,
+    pub(crate) equivalent: f64,
+    /// Regressed, for each of [`GROUP_CHANGES`].
+    pub(crate) found: [f64; GROUP_CHANGES.len()],
+}
+
+/// Groups of checks with samples as in the first table, of runs that differ as is assumed.
+pub(crate) fn of_groups(rows: Rows) -> Vec<GroupRow> {
+    let kinds = [true, false].into_iter().flat_map(|is_shared| COUNTS.map(|runs| (is_shared, runs)));
+    rows.of(kinds).into_par_iter().map(|(is_shared, runs)| group_row(is_shared, runs)).collect()
+}
+
+fn group_row(is_shared: bool, runs: usize) -> GroupRow {
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+    let found = [0.0; GROUP_CHANGES.len()];
+    let mut row = GroupRow { is_shared, runs, beyond_tolerance: 0.0, changed: 0.0, equivalent: 0.0, found };
+    let share = 1.0 / REPETITIONS[4] as f64;
+    for _ in 0..REPETITIONS[4] {
+        let mut run = || -> Vec<Vec<f64>> {
+            let shared = 0.05 * normal(&mut rng);
+            let check = |_| {
+                let level = if is_shared { shared } else { 0.05 * normal(&mut rng) };
+                (0..SAMPLES).map(|_| 100.0 * (level + SPREAD * normal(&mut rng)).exp()).collect()
+            };
+            (0..GROUP_CHECKS).map(check).collect()
+        };
+        let mut side = || (0..runs).map(|_| run()).collect::<Vec<_>>();
+        let [reference, judged] = [side(), side()];
+        let mut verdict = |change: f64| {
+            let slower = |samples: &Vec<f64>| samples.iter().map(|sample| sample * (1.0 + change)).collect();
+            let slower: Vec<Vec<Vec<f64>>> = judged.iter().map(|run| run.iter().map(slower).collect()).collect();
+            let prior = Options::default().run_noise;
+            let compared = compare_group([&reference, &slower], &[-1.0; GROUP_CHECKS], prior).expect("above zero");
+            (compared.ratio, compared.verdict(GROUP_TOLERANCE, compared.p_value, 0.05))
+        };
+        let (ratio, equal) = verdict(0.0);
+        let is_beyond = (ratio.ln().abs().exp() - 1.0) * 100.0 > GROUP_TOLERANCE;
+        row.beyond_tolerance += if is_beyond { share } else { 0.0 };
+        match equal {
+            Verdict::Regressed | Verdict::Improved => row.changed += share,
+            Verdict::Equivalent => row.equivalent += share,
+            _ => {}
+        }
+        for (found, change) in row.found.iter_mut().zip(GROUP_CHANGES) {
+            *found += if verdict(change).1 == Verdict::Regressed { share } else { 0.0 };
+        }
+    }
+    row
 }
 
 fn dependent_row(correlation: f64, samples: usize, spread: f64) -> DependentRow {

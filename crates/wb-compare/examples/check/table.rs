@@ -3,10 +3,16 @@
 use std::fmt::Write;
 
 use super::page::percent;
-use super::simulation::{CHANGES, DependentRow, Row};
+use super::simulation::{CHANGES, DependentRow, FewRow, GROUP_CHANGES, GroupRow, LARGE_CHANGES, Row};
 
 /// Formats the tables as Markdown.
-pub(crate) fn tables(runs: &[Row], shapes: &[Row], dependence: &[DependentRow]) -> String {
+pub(crate) fn tables(
+    runs: &[Row],
+    shapes: &[Row],
+    dependence: &[DependentRow],
+    few: &[FewRow],
+    groups: &[GroupRow],
+) -> String {
     let figures = "false `regressed` | false `improved` | unconfirmed | equivalent |";
     let found: String =
         CHANGES.iter().map(|change| format!(" +{} % found |", (change * 1000.0).round() / 10.0)).collect();
@@ -20,7 +26,42 @@ pub(crate) fn tables(runs: &[Row], shapes: &[Row], dependence: &[DependentRow]) 
         let name = row.shape.name();
         _ = writeln!(text, "| {name} | {} | {:.0} % | {} |", row.samples, row.between * 100.0, cells(row));
     }
-    text + "\n" + &dependent_table(dependence)
+    [text, dependent_table(dependence), few_table(few), group_table(groups)].join("\n")
+}
+
+fn group_table(rows: &[GroupRow]) -> String {
+    let found: String = GROUP_CHANGES.iter().map(|change| format!(" +{:.0} % found |", change * 100.0)).collect();
+    let mut text = format!(
+        "| runs differ by 5 % | runs a side | averages beyond the tolerance | false verdicts | equivalent |{found}\n\
+         |---|--:|--:|--:|--:|{}\n",
+        "--:|".repeat(GROUP_CHANGES.len())
+    );
+    for row in rows {
+        let noise = if row.is_shared { "in all checks alike" } else { "in each check by itself" };
+        let shares = [row.beyond_tolerance, row.changed, row.equivalent].into_iter().chain(row.found);
+        let shares = shares.map(percent).collect::<Vec<_>>().join(" | ");
+        _ = writeln!(text, "| {noise} | {} | {shares} |", row.runs);
+    }
+    text
+}
+
+fn few_table(rows: &[FewRow]) -> String {
+    let found: String = LARGE_CHANGES.iter().map(|change| format!(" +{:.0} % found |", change * 100.0)).collect();
+    let mut text = format!(
+        "| samples of the first build | of the last | noise | false `regressed` | false `improved` | unconfirmed |{found}\n\
+         |---|---|--:|--:|--:|--:|{}\n",
+        "--:|".repeat(LARGE_CHANGES.len())
+    );
+    for row in rows {
+        let [reference, judged] = row.sides.map(|runs| match runs {
+            [samples] => format!("{samples}"),
+            runs => format!("{} runs of {}", runs.len(), runs[0]),
+        });
+        let shares = [row.regressed, row.improved, row.unconfirmed].into_iter().chain(row.found);
+        let shares = shares.map(percent).collect::<Vec<_>>().join(" | ");
+        _ = writeln!(text, "| {reference} | {judged} | {:.0} % | {shares} |", row.spread * 100.0);
+    }
+    text
 }
 
 fn dependent_table(rows: &[DependentRow]) -> String {

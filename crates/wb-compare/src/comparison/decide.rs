@@ -174,7 +174,8 @@ impl FinalVerdict {
 pub(super) struct CheckDecision {
     pub(super) by: ComparisonMethod,
     pub(super) final_verdict: FinalVerdict,
-    /// Whether it is inconclusive because a side has fewer than [`ENOUGH_SAMPLES`], independent of its values.
+    /// Whether it is inconclusive because a side has fewer than [`ENOUGH_SAMPLES`], or both a single one, independent of its
+    /// values.
     pub(super) too_few_samples: bool,
 }
 
@@ -201,12 +202,14 @@ pub(super) fn decide(
     };
     let by = if by_statistics.is_some() { ComparisonMethod::Statistical } else { ComparisonMethod::Tolerance };
     let is_incomparable = differences.iter().any(|difference| DEFINING_PARAMS.contains(&difference.name.as_str()));
-    let too_few_samples = requested.is_none()
-        && !is_incomparable
+    let too_few_samples = !is_incomparable
         && status.is_compared()
         // Attempts that failed are no samples, and make them fewer.
         && !statistical_check.is_some_and(statistical::MetricComparison::failures_rose)
-        && by_statistics.is_some_and(|check| !has_enough_samples(check));
+        && by_statistics.is_some_and(|check| match requested {
+            None => !has_enough_samples(check),
+            Some(_) => has_unknown_noise(check),
+        });
     let decided = match (by_statistics, status) {
         _ if is_incomparable => FinalVerdict::Incomparable,
         _ if too_few_samples => FinalVerdict::Inconclusive,
@@ -236,6 +239,11 @@ pub(super) fn decide(
 /// learnt from many samples.
 fn has_enough_samples(check: &statistical::MetricComparison) -> bool {
     check.counts.has_several_runs() || check.counts.min_samples() >= ENOUGH_SAMPLES || uses_noise_model(check)
+}
+
+/// Whether nothing shows how noisy the samples are, since each side has a single one, and nothing is assumed of them.
+fn has_unknown_noise(check: &statistical::MetricComparison) -> bool {
+    check.counts.samples == [1, 1] && check.source.is_none() && !uses_noise_model(check)
 }
 
 /// Whether both sides have samples, and one a single one.

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 
 use super::decide::{CheckDecision, decide};
+use super::group::{GroupVerdict, judge_groups};
 use super::missing_reason::MissingReasons;
 use super::report::{ParamDifference, param_differences};
 use super::{ComparisonMethod, FinalVerdict, Totals};
-use crate::build::{Builds, MetricIndex, ParamSetId};
+use crate::build::{Builds, METRIC_DIRECTION, MetricIndex, ParamSetId};
 use crate::id::Statistic;
 use crate::run_perf::tolerance::average::Average;
 use crate::run_perf::tolerance::groups::Group;
@@ -30,6 +31,8 @@ pub struct BuildHistory<'a> {
     /// How improvements are averaged.
     average: Average,
     columns: Vec<Vec<Option<StoredCheck>>>,
+    /// The verdicts on the groups of each later build by statistics.
+    groups: Vec<Vec<Option<GroupVerdict>>>,
     differences: Vec<Vec<ParamDifference>>,
 }
 
@@ -57,8 +60,8 @@ struct StoredCheck {
     differences: Option<usize>,
 }
 
-/// Cache of compared sets of parameters, with the index of their difference, if there is one.
-type DifferenceCache = HashMap<(ParamSetId, ParamSetId), Option<usize>, FixedState>;
+/// Cache of compared sets of parameters, with whether directions matter, and the index of their difference, if there is one.
+type DifferenceCache = HashMap<(ParamSetId, ParamSetId, bool), Option<usize>, FixedState>;
 
 impl<'a> BuildHistory<'a> {
     /// Compares every later build. `statistics` has one comparison for each of them, by [`statistical::against`];
@@ -69,13 +72,15 @@ impl<'a> BuildHistory<'a> {
         statistics: &'a [Option<statistical::Comparison>],
         method: Option<ComparisonMethod>,
     ) -> Self {
-        let (average, columns) = (Average::Arithmetic, Vec::new());
-        let mut history = Self { builds, tolerances, statistics, method, average, columns, differences: Vec::new() };
+        let (average, columns, groups, differences) = (Average::Arithmetic, vec![], vec![], vec![]);
+        let mut history = Self { builds, tolerances, statistics, method, average, columns, groups, differences };
         history.average = tolerances.average_of(history.primary_means());
         let mut cache = DifferenceCache::default();
         for build in 1..builds.list().len() {
             let column = history.column(build, &mut cache);
             history.columns.push(column);
+            let statistics = statistics.get(build - 1).and_then(Option::as_ref);
+            history.groups.push(judge_groups(builds, tolerances, build, statistics));
         }
         history
     }
@@ -115,6 +120,16 @@ impl<'a> BuildHistory<'a> {
             }
         }
         totals
+    }
+
+    /// The verdict on a group in a build, and its interval, if tolerances do not decide it; `None` if it has no result there.
+    pub fn group_verdict(&self, group: usize, build: usize) -> Option<GroupVerdict> {
+        let of_group = self.tolerances.groups.get(group)?;
+        let status = of_group.cell(build)?.status;
+        if self.affects_exit_code(of_group, build) {
+            return Some(GroupVerdict { final_verdict: status.into(), compared: None });
+        }
+        *self.groups.get(build.checked_sub(1)?)?.get(group)?
     }
 
     /// Whether a group is part of the exit code of a build, which is the case if tolerances decide all of its members.
@@ -185,7 +200,8 @@ impl<'a> BuildHistory<'a> {
         let builds = self.builds;
         let sides = [builds.list().first()?, builds.list().get(build)?];
         let [reference, judged] = sides.map(|side| side.readings(row).next().map(|reading| reading.params));
-        *cache.entry((reference?, judged?)).or_insert_with(|| {
+        let has_given_direction = builds.is_ignored(row, METRIC_DIRECTION);
+        *cache.entry((reference?, judged?, has_given_direction)).or_insert_with(|| {
             let differences = param_differences(builds, sides, row);
             (!differences.is_empty()).then(|| {
                 self.differences.push(differences);

@@ -2,9 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::FinalVerdict;
+use wb_model::strip_worker;
+
 use super::decide::CheckDecision;
-use crate::build::{Build, Builds, InternedCell, MeasuredValue, MetricIndex};
+use super::{FinalVerdict, ParamDifference};
+use crate::build::{
+    Build, Builds, DEFINING_PARAMS, InternedCell, METRIC_CLASS, METRIC_DIRECTION, MeasuredValue, MetricIndex,
+};
 use crate::id::{CheckId, Statistic};
 use crate::statistical::{self, ENOUGH_SAMPLES};
 
@@ -54,6 +58,19 @@ impl<'a> MissingReasons<'a> {
             .find_map(|location| errors.messages.get(location.as_str()).copied())
     }
 
+    /// What can be done about a metric that both sides declare differently; `None` if they do not.
+    fn describe_redeclared(&self, row: MetricIndex, differences: &[ParamDifference]) -> Option<String> {
+        let differs = |name: &str| differences.iter().any(|difference| difference.name == name);
+        let CheckId { class, metric, .. } = self.builds.id(row, Statistic::Mean);
+        if differs(METRIC_CLASS) {
+            return Some("both sides must declare the metric alike: measure or import one of them anew".to_owned());
+        }
+        let only_direction = || DEFINING_PARAMS.iter().all(|name| *name == METRIC_DIRECTION || !differs(name));
+        (differs(METRIC_DIRECTION) && only_direction()).then(|| {
+            format!("--direction {class}/{}=higher or =lower compares them all the same", strip_worker(metric))
+        })
+    }
+
     /// Why a check with these values of the reference and of the judged build has no verdict, or is worse without a value of
     /// the judged build; `None` if it has both, or if no error explains the missing value.
     pub(super) fn of(
@@ -62,11 +79,16 @@ impl<'a> MissingReasons<'a> {
         decision: CheckDecision,
         statistical_check: Option<&statistical::MetricComparison>,
         [reference, judged]: [Option<f64>; 2],
+        differences: &[ParamDifference],
     ) -> Option<String> {
+        if decision.final_verdict == FinalVerdict::Incomparable {
+            return self.describe_redeclared(row, differences);
+        }
         if decision.too_few_samples {
-            let counts = statistical_check
-                .map(|check| check.counts.samples)
-                .map(|[reference, judged]| format!("{reference} and {judged} samples: "));
+            let counts = statistical_check.map(|check| check.counts.samples).map(|samples| match samples {
+                [1, 1] => "a single sample a side, whose noise is unknown: ".to_owned(),
+                [reference, judged] => format!("{reference} and {judged} samples: "),
+            });
             return Some(format!("{}at least {ENOUGH_SAMPLES} per side are required", counts.unwrap_or_default()));
         }
         // Without a value a check may be worse by its failed attempts.

@@ -4,6 +4,7 @@
 
 mod context;
 mod decide;
+mod group;
 mod history;
 mod missing_reason;
 mod report;
@@ -17,17 +18,18 @@ use wb_model::{Direction, Unit};
 
 pub use context::ContextDifferences;
 pub use decide::{ComparisonMethod, FinalVerdict};
+pub use group::{CheckGroupResult, DominantMember, GroupVerdict};
 pub use history::{BuildCheck, BuildHistory};
 pub use report::{AspectSummary, ConfidenceInterval, FailureSummary, ParamDifference, RunSummary, StatisticalSummary};
 
 use crate::build::{Builds, SampleCounts};
 use crate::direction::is_speed;
 use crate::id::Statistic;
-use crate::run_perf::tolerance::average::Average;
 use crate::run_perf::tolerance::{self, CheckScore, Status, totals::ComparisonExit};
 use crate::statistical;
 use crate::within_run::WithinRunSummary;
 use decide::decide;
+use group::group_results;
 use missing_reason::MissingReasons;
 
 /// What fails a comparison beside regressions.
@@ -35,6 +37,9 @@ use missing_reason::MissingReasons;
 pub struct FailOn {
     /// Improvements.
     pub gain: bool,
+    /// Checks that are missing, invalid or incomparable, and tests that ended in an error: without it, a comparison with
+    /// some is incomplete.
+    pub missing: bool,
     /// How certain a check must be not to be worse.
     pub strictness: Strictness,
 }
@@ -162,7 +167,8 @@ pub struct CheckResult {
     pub decided_by: ComparisonMethod,
     /// The final verdict.
     pub final_verdict: FinalVerdict,
-    /// Why there is no verdict, if known: the error that explains a missing value, or too few samples.
+    /// Why there is no verdict, if known: the error that explains a missing value, or too few samples; of a metric that both
+    /// sides declare with different directions or classes, the way out.
     pub reason: Option<String>,
     /// Parameters that differ between the sides.
     pub differences: Vec<ParamDifference>,
@@ -179,33 +185,6 @@ pub struct CheckResult {
 
 fn are_complete(lacking: &[Vec<String>; 2]) -> bool {
     lacking.iter().all(Vec::is_empty)
-}
-
-/// The result of a group of primary means.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CheckGroupResult {
-    /// Their common identifier, with stars for differing parts.
-    pub id: String,
-    /// The number of members with a score.
-    pub members: usize,
-    /// The average score in percent, with run-perf's signs.
-    pub score: f64,
-    /// The average that the status is of, in percent, positive if better; `None` if no member has a better direction.
-    #[serde(default)]
-    pub improvement: Option<f64>,
-    /// Whether both averages are geometric means of ratios. The improvement is of speed then: times, and whatever else is
-    /// better if lower, are inverted.
-    #[serde(default)]
-    pub is_geometric: bool,
-    /// The maximum deviation from zero.
-    pub tolerance: f64,
-    /// The status by the tolerance method.
-    pub status: Status,
-    /// Whether it is part of the exit code, which is the case if tolerances decide all of its members.
-    pub decides: bool,
-    /// The number of members that differ notably themselves, or could not be compared.
-    #[serde(default)]
-    pub notable_members: usize,
 }
 
 /// The number of checks by verdict; of standard deviations only of those that tolerances decide.
@@ -248,10 +227,36 @@ pub struct Totals {
     /// Checks that are not primary and got worse or were not compared.
     #[serde(default)]
     pub not_primary_failed: usize,
+    /// How many of the primary checks above are standard deviations.
+    #[serde(default)]
+    pub standard_deviations: DeviationTotals,
     /// Deciding groups that got worse.
     pub groups_regressed: usize,
     /// Deciding groups that got better.
     pub groups_improved: usize,
+}
+
+/// The number of primary standard deviations that tolerances decide.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct DeviationTotals {
+    /// With a value on both sides.
+    pub compared: usize,
+    /// Better than the reference by more than the tolerance.
+    pub better: usize,
+    /// Worse than the reference by more than the tolerance.
+    pub worse: usize,
+    /// Missing, invalid or incomparable.
+    pub not_compared: usize,
+}
+
+impl DeviationTotals {
+    fn add(&mut self, decided: FinalVerdict) {
+        self.compared += usize::from(decided.is_compared());
+        self.better += usize::from(decided.is_better());
+        self.worse += usize::from(decided.is_worse());
+        self.not_compared += usize::from(decided.is_failure() && !decided.is_compared());
+    }
 }
 
 impl Totals {
@@ -264,6 +269,9 @@ impl Totals {
             self.not_primary += 1;
             self.not_primary_failed += usize::from(decided.is_failure());
             return;
+        }
+        if statistic == Statistic::Stddev {
+            self.standard_deviations.add(decided);
         }
         let count = match decided {
             FinalVerdict::Improved | FinalVerdict::Faster | FinalVerdict::Better => &mut self.better,
@@ -286,12 +294,13 @@ impl Totals {
     /// inconclusive checks that fail.
     fn exit(&self, comparable: bool, fail_on: FailOn, uncertain: usize) -> ComparisonExit {
         let gains = if fail_on.gain { self.better + self.groups_improved } else { 0 };
-        if !comparable && self.errors == 0 {
+        let missing = self.missing + self.partly_missing + self.invalid + self.incomparable + self.errors;
+        if !comparable && self.errors == 0 && !(fail_on.missing && missing > 0) {
             ComparisonExit::NothingComparable
         } else if self.worse + self.groups_regressed + gains + uncertain > 0 {
             ComparisonExit::Regression
-        } else if self.missing + self.partly_missing + self.invalid + self.incomparable + self.errors > 0 {
-            ComparisonExit::Incomplete
+        } else if missing > 0 {
+            if fail_on.missing { ComparisonExit::Regression } else { ComparisonExit::Incomplete }
         } else {
             ComparisonExit::Success
         }
@@ -335,7 +344,9 @@ impl ComparisonResult {
             // What is inconclusive shows nothing.
             notable[at] = check.final_verdict.is_notable() && check.final_verdict != FinalVerdict::Inconclusive;
         }
-        let groups = last.map_or_else(Vec::new, |last| groups(tolerances, last, method, &by_tolerance, &notable));
+        let groups = last.map_or_else(Vec::new, |last| {
+            group_results(builds, tolerances, last, statistics, method, &by_tolerance, &notable)
+        });
         let mut totals = Totals::default();
         for check in &checks {
             totals.add(check.statistic, check.primary, check.final_verdict, check.decided_by);
@@ -450,7 +461,7 @@ impl ComparisonResult {
                 .map(|check| StatisticalSummary::of(check, builds, |verdict| word(verdict.into(), all.end - 1))),
             decided_by: decision.by,
             final_verdict: decision.final_verdict,
-            reason: reasons.of(check.row, decision, statistical_check, ends),
+            reason: reasons.of(check.row, decision, statistical_check, ends, &differences),
             differences,
             lacking: match check.statistic {
                 Statistic::Mean => report::last_lacking(builds, check.row),
@@ -476,29 +487,4 @@ fn regressed_by(checks: &[CheckResult], groups: &[CheckGroupResult], fail_on: Fa
     let methods = checks.iter().filter(|check| check.fails).map(|check| check.decided_by).chain(by_groups);
     let methods: BTreeSet<ComparisonMethod> = methods.collect();
     methods.into_iter().collect()
-}
-
-/// The results of a build's groups; a group decides if the tolerance method decides all of its members.
-fn groups(
-    tolerances: &tolerance::Comparison<'_>,
-    last: usize,
-    method: Option<ComparisonMethod>,
-    by_tolerance: &[bool],
-    notable: &[bool],
-) -> Vec<CheckGroupResult> {
-    let group = |group: &tolerance::groups::Group<'_>| {
-        let cell = group.cell(last)?;
-        Some(CheckGroupResult {
-            id: group.id.to_string(),
-            members: cell.scored,
-            score: cell.score + 0.0,
-            improvement: cell.improvement,
-            is_geometric: tolerances.average_of(group.members.iter().copied()) == Average::Geometric,
-            tolerance: cell.tolerance,
-            status: cell.status,
-            decides: method != Some(ComparisonMethod::Statistical) && group.members.iter().all(|at| by_tolerance[*at]),
-            notable_members: group.members.iter().filter(|at| notable[**at]).count(),
-        })
-    };
-    tolerances.groups.iter().filter_map(group).collect()
 }

@@ -13,8 +13,8 @@ use crate::environment::Environments;
 use crate::run_perf::tolerance::score::ScorePart;
 use crate::statistical::threshold::NegligibleRatios;
 use crate::statistical::{
-    self, Aspect, AspectComparison, Certainty, ENOUGH_SAMPLES, FailureComparison, NoiseModelUse, ObservationCounts,
-    RequiredSamples, TestPValues, Verdict,
+    self, Aspect, AspectComparison, Certainty, FailureComparison, NoiseModelUse, ObservationCounts, RequiredSamples,
+    TestPValues, Verdict,
 };
 
 /// The summary of a run.
@@ -113,10 +113,10 @@ pub struct AspectSummary {
     pub widened_interval: Option<ConfidenceInterval>,
     /// The confidence interval of the ratio with the noise between runs.
     pub runs_interval: Option<ConfidenceInterval>,
-    /// The p-value by the samples alone, before and after each correction.
-    pub p_by_samples: TestPValues,
-    /// The p-value with the noise between runs, before and after each correction. From 6 samples a side on it is at least the
-    /// one by the samples; fewer samples cannot show by their ranks what their runs show.
+    /// The p-value by the samples alone, before and after each correction; `None` where a noise model decides on fewer than 6
+    /// samples a side, which have no test of their own.
+    pub p_by_samples: Option<TestPValues>,
+    /// The p-value with the noise between runs, before and after each correction; never below the one by the samples.
     pub p_by_runs: TestPValues,
     /// How certain it is that the aspect differs.
     pub certainty: Certainty,
@@ -146,25 +146,15 @@ impl FailureSummary {
 }
 
 impl AspectSummary {
-    fn of(
-        aspect: &AspectComparison,
-        counts: &ObservationCounts,
-        word: impl Fn(Verdict) -> FinalVerdict,
-    ) -> Option<Self> {
-        let [p_by_samples, p_by_runs] = aspect.p_values;
-        // Noise between runs makes nothing more certain, whichever test has the smaller p-value: corrected ones are so, too.
-        let p_by_runs = match counts.min_samples() >= ENOUGH_SAMPLES {
-            true => TestPValues { alone: p_by_runs.alone.max(p_by_samples.alone), ..p_by_runs },
-            false => p_by_runs,
-        };
+    fn of(aspect: &AspectComparison, word: impl Fn(Verdict) -> FinalVerdict) -> Option<Self> {
         aspect.ratio.is_finite().then(|| Self {
             aspect: aspect.aspect,
             ratio: aspect.ratio,
             interval: aspect.interval.map(ConfidenceInterval::from),
             widened_interval: aspect.widened_interval.map(ConfidenceInterval::from),
             runs_interval: aspect.runs_interval.map(ConfidenceInterval::from),
-            p_by_samples,
-            p_by_runs,
+            p_by_samples: aspect.p_by_samples,
+            p_by_runs: aspect.p_by_runs,
             certainty: aspect.certainty,
             alone: word(aspect.alone),
             seems_worse: aspect.seems_worse,
@@ -242,7 +232,7 @@ impl StatisticalSummary {
         word: impl Fn(Verdict) -> FinalVerdict,
     ) -> Self {
         let disturbed = |build: Option<&Build>| build.and_then(|build| build.disturbed(comparison.row));
-        let aspect = |aspect: &AspectComparison| AspectSummary::of(aspect, &comparison.counts, &word);
+        let aspect = |aspect: &AspectComparison| AspectSummary::of(aspect, &word);
         let decisive = comparison.decisive().and_then(aspect);
         Self {
             verdict: word(comparison.verdict),
@@ -317,7 +307,8 @@ pub(super) fn param_differences(
     let all = |id| builds.params(id).collect::<BTreeMap<&str, &str>>();
     let (reference, judged) = (all(reference.params), all(judged.params));
     let names: std::collections::BTreeSet<&str> = reference.keys().chain(judged.keys()).copied().collect();
-    let differing = names.into_iter().filter(|name| reference.get(name) != judged.get(name));
+    let is_different = |name: &&str| reference.get(name) != judged.get(name) && !builds.is_ignored(row, name);
+    let differing = names.into_iter().filter(is_different);
     let difference = |name: &str| ParamDifference {
         name: name.to_owned(),
         before: reference.get(name).map(|value| (*value).to_owned()),

@@ -3,6 +3,7 @@
 //! Files are parsed in parallel, each into its own structure ([`parsed`]), and merged sequentially ([`merge`]), so that
 //! the result does not depend on the order of reading.
 
+mod changed_class;
 mod copies;
 pub(crate) mod folder;
 mod merge;
@@ -28,7 +29,7 @@ use crate::schedule::{Rounds, Schedule};
 use crate::unknown_name::{UnknownName, join_build_names};
 use wb_model::pluralize;
 use wb_record::files::{MAX_FILE, relative_to};
-use wb_record::{RecordError, RunFolder};
+use wb_record::{RecordError, RunFolder, RunRecords};
 use wb_sys::contained_file;
 
 use copies::ResultFiles;
@@ -196,6 +197,14 @@ impl BuildSource {
 /// cannot.
 pub type StudyFn<'a> = &'a dyn Fn(&RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String>;
 
+/// The metadata and environments of a Weighbridge run; unreadable files are skipped with a warning.
+///
+/// # Errors
+/// If its records are damaged.
+pub fn run_metadata(run: &RunFolder) -> Result<(Metadata, Vec<Warning>), RecordError> {
+    Ok(run_records::metadata(run, &RunRecords::read(run)?))
+}
+
 /// Reads the folders of all sources, in parallel. Malformed files are skipped with a warning. If the results of a
 /// Weighbridge run are inconsistent with its records, those of `study` replace them.
 ///
@@ -285,6 +294,7 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
             Err(kind) => read.warnings.push(Warning { path: file.path, kind }),
         }
     }
+    changed_class::pair_changed_classes(&mut read.builds);
     match read.warnings.first() {
         Some(first) if options.strict => Err(SourceError::Strict(first.clone())),
         _ => Ok(read),

@@ -9,7 +9,7 @@ use super::folder::ResultFile;
 use super::parsed_result::ParsedResult;
 use super::value_map::ValueMap;
 use super::{RunIndex, WarningKind};
-use crate::build::{Build, DEFINING_PARAMS};
+use crate::build::{Build, DEFINING_PARAMS, METRIC_DIRECTION};
 use crate::interner::Symbol;
 use crate::unknown_name::{UnknownName, join_build_names};
 
@@ -116,7 +116,10 @@ fn cases(parsed: &ParsedResult, allowed: &BTreeSet<String>) -> BTreeMap<Symbol, 
         let params = &parsed.params[metric.params];
         if params.iter().any(|(name, _)| allowed.contains(parsed.names.resolve(*name))) {
             let others = params.iter().map(|(name, value)| (text(name), text(value)));
-            cases.entry(metric.case).or_insert_with(|| others.filter(|(name, _)| !allowed.contains(name)).collect());
+            cases.entry(metric.case).or_insert_with(|| {
+                // A metric that is better in another direction belongs to the same case.
+                others.filter(|(name, _)| !allowed.contains(name) && name != METRIC_DIRECTION).collect()
+            });
         }
     }
     cases

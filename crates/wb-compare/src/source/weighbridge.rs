@@ -12,7 +12,9 @@ use wb_model::{
 
 use super::ReadOptions;
 use super::parsed_result::{ParsedMetric, ParsedResult};
-use crate::build::{AttemptCounts, DEFINITION_KEY, EMULATED, METRIC_UNIT, MeasuredValue, SampleCounts};
+use crate::build::{
+    AttemptCounts, DEFINITION_KEY, EMULATED, METRIC_DIRECTION, METRIC_UNIT, MeasuredValue, SampleCounts,
+};
 use crate::id::IdFormat;
 use crate::interner::Symbol;
 use crate::schedule::{Rounds, SampleTime};
@@ -249,15 +251,16 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, options: &ReadOptions
         .map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(&value)))
         .collect();
     let findings = (!cell.findings.is_empty()).then(|| parsed.names.intern(&cell.findings.join("\n")));
-    let unit_name = parsed.names.intern(METRIC_UNIT);
+    let [unit_name, direction_name] = [METRIC_UNIT, METRIC_DIRECTION].map(|name| parsed.names.intern(name));
     let times = cell.times(rounds.get(cell.id.as_ref()));
     add_programs(parsed, case, &cell.provenance);
     for RawMetric { metric, worker, threshold, summary } in &cell.metrics {
         let RawMetricHead { name, class, unit, direction, primary } = metric;
         let key = MetricKey { class: *class, name: name.to_string(), worker: worker.clone() };
         let (full_name, key) = (key.full_name(), key.to_string());
-        let unit = parsed.names.intern(unit);
-        let params = parsed.intern_params(params.iter().copied().chain([(unit_name, unit)]).collect());
+        let (unit, direction_value) = (parsed.names.intern(unit), parsed.names.intern(direction.as_str()));
+        let of_metric = [(unit_name, unit), (direction_name, direction_value)];
+        let params = parsed.intern_params(params.iter().copied().chain(of_metric).collect());
         let first = parsed.samples.len();
         let counted = || cell.attempts.iter().filter(|sample| sample.counted);
         let counted_value =

@@ -8,6 +8,7 @@ use wb_stats::{
     VarianceEstimate, WeightedRun, mean_difference_variance, mean_ratio, tail_ratio,
 };
 
+use super::ENOUGH_SAMPLES;
 use super::aspect::Aspect;
 use super::observations::Observations;
 
@@ -16,6 +17,8 @@ use super::observations::Observations;
 pub(super) enum RunVariation<'a> {
     /// An assumption.
     Prior(RunPrior),
+    /// An assumption that includes the noise of the samples of single values.
+    Results(RunPrior),
     /// A noise model's estimate.
     Model(&'a RunNoise),
     /// None, since both sides are of one run.
@@ -29,12 +32,17 @@ pub(super) struct AspectTest {
     quantile: Option<f64>,
     /// The estimated ratio.
     pub(super) estimate: f64,
-    /// The p-value as if runs of one build did not differ.
-    pub(super) p_by_samples: f64,
+    /// The p-value as if runs of one build did not differ; `None` where the noise of samples that are too few is known
+    /// or assumed.
+    pub(super) p_by_samples: Option<f64>,
     /// That with the noise between runs: 1 if it is unknown, and the same if both sides are of one run.
     pub(super) p_by_runs: f64,
     /// The difference with the noise between runs; `None` if it cannot be computed.
     pub(super) by_runs: Option<StudentRatio>,
+    /// The same with the assumed noise between runs alone, where both count.
+    by_prior: Option<StudentRatio>,
+    /// The p-value by ranks, which the interval of the samples belongs to.
+    p_by_ranks: f64,
     scale: RunScale,
     pub(super) source: Option<NoiseSource>,
 }
@@ -88,16 +96,18 @@ impl AspectTest {
                 aspect,
                 quantile,
                 estimate,
-                p_by_samples,
+                p_by_samples: Some(p_by_samples),
                 p_by_runs: p_by_samples,
                 by_runs: None,
+                by_prior: None,
+                p_by_ranks: p_by_samples,
                 scale: RunScale::Logarithms,
                 source: None,
             });
         }
         let scale = RunScale::of(aspect, &sides.all);
         let by_samples = BySamples::of(aspect, quantile, &sides.all, scale.unwrap_or(RunScale::Logarithms))?;
-        let BySamples { p: p_by_samples, estimate, difference, variance: sampling } = by_samples;
+        let BySamples { p: p_by_ranks, estimate, difference, variance: sampling } = by_samples;
         let with_runs = scale.and_then(|scale| {
             let [a, b] = levels(aspect, quantile, sides, scale)?;
             // The slowest run alone determines the tail of all samples together, which varies more than an average.
@@ -105,17 +115,41 @@ impl AspectTest {
             with_runs(aspect, difference, [&a, &b], sampling, variation, sides, scale, source)
         });
         let (by_runs, source) = with_runs.unzip();
+        let by_prior = match (variation, scale, difference) {
+            (RunVariation::Prior(prior), Some(scale), Some(difference))
+                if source == Some(Some(NoiseSource::SingleSamples)) =>
+            {
+                let [a, b] = levels(aspect, quantile, sides, scale)?;
+                prior.ratio(difference, &a, &b, NO_VARIANCE, NoiseSource::Prior)
+            }
+            _ => None,
+        };
         // That of several runs is an average of theirs.
         let of_runs = by_runs.filter(|_| quantile.is_some() && sides.runs.iter().any(|runs| runs.len() > 1));
         let estimate = of_runs.map_or(estimate, |by_runs| by_runs.log().exp());
         let p_by_runs = by_runs.map_or(1.0, |by_runs: StudentRatio| by_runs.p_value());
+        let p_by_runs = by_prior.map_or(p_by_runs, |by_prior| by_prior.p_value().max(p_by_runs));
+        let is_few = sides.counts().min_samples() < ENOUGH_SAMPLES;
+        let p_by_samples = match (variation, scale, difference) {
+            (RunVariation::Model(_) | RunVariation::Results(_), ..) if is_few => None,
+            (_, Some(scale), Some(difference)) if is_few && sides.runs.iter().map(Vec::len).sum::<usize>() > 2 => {
+                p_of_few(difference, sides, scale)
+            }
+            _ => Some(p_by_ranks),
+        };
         let scale = scale.unwrap_or(RunScale::Logarithms);
-        Some(Self { aspect, quantile, estimate, p_by_samples, p_by_runs, by_runs, scale, source: source.flatten() })
+        let source = source.flatten();
+        Some(Self { aspect, quantile, estimate, p_by_samples, p_by_runs, by_runs, by_prior, p_by_ranks, scale, source })
+    }
+
+    /// Whether it is of a quantile.
+    pub(super) fn is_tail(&self) -> bool {
+        self.quantile.is_some()
     }
 
     /// The effect; `sides` are those that were tested.
     pub(super) fn effect(&self, sides: &Observations, confidence: f64) -> Option<AspectEffect> {
-        let ratio = sides.ratio(self.aspect, self.quantile, self.p_by_samples, confidence)?;
+        let ratio = sides.ratio(self.aspect, self.quantile, self.p_by_ranks, confidence)?;
         let ratio = Ratio { estimate: self.estimate, ..ratio };
         // Noise between runs excludes nothing that the samples include.
         let hull = |runs: Interval| match ratio.interval {
@@ -134,7 +168,14 @@ impl AspectTest {
                 Interval { low, high, ..interval }
             }
         };
-        let by_runs = self.by_runs.and_then(|by_runs| by_runs.ratio(confidence).interval);
+        let by_runs = [self.by_runs, self.by_prior].into_iter().flatten().map(|by| by.ratio(confidence).interval);
+        let by_runs = by_runs.collect::<Option<Vec<Interval>>>().and_then(|all| {
+            all.into_iter().reduce(|one, other| Interval {
+                low: one.low.min(other.low),
+                high: one.high.max(other.high),
+                ..one
+            })
+        });
         let runs_interval = by_runs.map(as_ratio).map(hull);
         Some(AspectEffect { ratio, runs_interval })
     }
@@ -160,7 +201,7 @@ pub(super) fn contradicts(aspect: Aspect, quantile: Option<f64>, sides: &Observa
         let sampling = match within > 0.0 {
             true => {
                 let aligned = BySamples::of(aspect, quantile, &[aligned(0)?, aligned(1)?], scale)?;
-                aligned.variance.variance * samples / within
+                aligned.variance?.variance * samples / within
             }
             false => 0.0,
         };
@@ -176,9 +217,11 @@ struct BySamples {
     estimate: f64,
     /// The difference on the scale of the runs; `None` if the ratio has no logarithm.
     difference: Option<f64>,
-    /// Of the difference.
-    variance: VarianceEstimate,
+    /// Of the difference; `None` if it is unknown, since each side has a single sample.
+    variance: Option<VarianceEstimate>,
 }
+
+const NO_VARIANCE: VarianceEstimate = VarianceEstimate { variance: 0.0, degrees: 1.0 };
 
 impl BySamples {
     fn of(aspect: Aspect, quantile: Option<f64>, [a, b]: &[Samples; 2], scale: RunScale) -> Option<Self> {
@@ -220,9 +263,42 @@ impl BySamples {
             RunScale::Logarithms => Some(mean_ratio(&positive(a)?, &positive(b)?)?.variance()),
             RunScale::Values { unit } => mean_difference_variance(a, b, unit),
         };
-        let unknown = VarianceEstimate { variance: 0.0, degrees: 1.0 };
-        Some(Self { p, estimate, difference, variance: variance.or_else(of_means).unwrap_or(unknown) })
+        let variance = variance.or_else(of_means).or_else(|| pooled_variance([a, b], scale));
+        Some(Self { p, estimate, difference, variance })
     }
+}
+
+/// The variance of the difference of two sides, of which one has a single sample: it is taken to vary as those of the other.
+/// `None` if both have, or a sample has no logarithm.
+fn pooled_variance(sides: [&Samples; 2], scale: RunScale) -> Option<VarianceEstimate> {
+    let of = |side: &Samples| {
+        let values = match scale {
+            RunScale::Logarithms => positive(side)?.in_order().iter().map(|sample| sample.ln()).collect::<Vec<_>>(),
+            RunScale::Values { unit } => side.in_order().iter().map(|sample| sample / unit).collect(),
+        };
+        let degrees = values.len() as f64 - 1.0;
+        let stddev = Samples::new(&values).ok()?.stddev().unwrap_or(0.0);
+        Some((stddev.powi(2) * degrees, degrees))
+    };
+    let [(one, one_degrees), (other, other_degrees)] = [of(sides[0])?, of(sides[1])?];
+    let degrees = one_degrees + other_degrees;
+    let share = sides.iter().map(|side| 1.0 / side.count() as f64).sum::<f64>();
+    (degrees >= 1.0).then(|| VarianceEstimate { variance: (one + other) / degrees * share, degrees })
+}
+
+/// The p-value of a difference as if runs did not differ, by Student's t of all samples: so few can hardly be significant by
+/// their ranks, while runs can. `None` if a sample has no place on the scale.
+fn p_of_few(difference: f64, sides: &Observations, scale: RunScale) -> Option<f64> {
+    let of_side = |side: &Samples| {
+        let level = |sample: &f64| match scale {
+            RunScale::Logarithms => (*sample > 0.0).then(|| sample.ln()),
+            RunScale::Values { unit } => Some(sample / unit),
+        };
+        let run = |sample: &f64| Some(WeightedRun { level: level(sample)?, weight: 1.0 });
+        side.in_order().iter().map(run).collect::<Option<Vec<_>>>()
+    };
+    let [a, b] = [of_side(&sides.all[0])?, of_side(&sides.all[1])?];
+    Some(RunPrior::NONE.ratio(difference, &a, &b, NO_VARIANCE, NoiseSource::OwnRuns)?.p_value())
 }
 
 /// The levels of the runs of both sides on their scale; `None` if one has no logarithm.
@@ -254,7 +330,7 @@ fn with_runs(
     aspect: Aspect,
     difference: f64,
     [a, b]: [&[WeightedRun]; 2],
-    sampling: VarianceEstimate,
+    sampling: Option<VarianceEstimate>,
     variation: RunVariation<'_>,
     sides: &Observations,
     scale: RunScale,
@@ -267,7 +343,15 @@ fn with_runs(
         // A model knows how medians vary.
         RunVariation::Model(noise) => Some((noise.aspect_ratio(difference, a, b, sampling)?, None)),
         RunVariation::SameRun => None,
-        RunVariation::Prior(prior) => Some((prior.ratio(difference, a, b, sampling, source)?, Some(source))),
+        // The spread of these runs includes the noise of their samples.
+        RunVariation::Prior(prior) if source == NoiseSource::SingleSamples => {
+            Some((prior.ratio(difference, a, b, NO_VARIANCE, source)?, Some(source)))
+        }
+        RunVariation::Prior(prior) => Some((prior.ratio(difference, a, b, sampling?, source)?, Some(source))),
+        // The prior is of whole results.
+        RunVariation::Results(prior) => {
+            Some((prior.ratio(difference, a, b, sampling.unwrap_or(NO_VARIANCE), source)?, Some(source)))
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! A metric before and after correction for multiple testing.
 
-use wb_stats::{CONFIDENCE, RunNoise, median_ratio};
+use wb_stats::{CONFIDENCE, RunNoise, RunPrior, median_ratio};
 
 use super::aspect_test::RunVariation;
 use super::check_tests::CheckTests;
-use super::family::{CheckFamily, Family};
+use super::family::{CheckFamily, Families};
 use super::noise::{BoundNoiseModels, NoiseModelUse};
 use super::observations::{self, ObservationCounts, Observations};
 use super::required_samples::RequiredSamples;
@@ -16,7 +16,7 @@ use crate::id::Statistic;
 
 /// A metric that has been tested, but not yet corrected for multiple testing.
 pub(super) struct CandidateMetric<'a> {
-    row: MetricIndex,
+    pub(super) row: MetricIndex,
     /// The metric that has the tail of the operations, if the test measures it.
     p99: Option<MetricIndex>,
     pub(super) primary: bool,
@@ -54,6 +54,7 @@ impl<'a> CandidateMetric<'a> {
         let variation = match (builds.within_run(), noise) {
             (Some(_), _) => RunVariation::SameRun,
             (None, Some(noise)) => RunVariation::Model(noise),
+            (None, None) if options.is_noise_of_results => RunVariation::Results(options.run_noise),
             (None, None) => RunVariation::Prior(options.run_noise),
         };
         let of_operations = p99.and_then(|p99| Observations::of(builds, sides, p99));
@@ -86,25 +87,29 @@ impl<'a> CandidateMetric<'a> {
         })
     }
 
-    /// Its hypotheses in the family, each with the p-values of what would be reported.
-    pub(super) fn hypotheses(&self) -> impl Iterator<Item = [Option<f64>; 2]> {
-        let of_aspects = self.tests.p_by_runs().map(|_| self.tests.relevant_p());
-        of_aspects.into_iter().chain(self.tests.relevant_p_of_failures())
+    /// The p-values of the aspects that would be reported; `None` if nothing was tested.
+    pub(super) fn hypothesis_of_aspects(&self) -> Option<[Option<f64>; 2]> {
+        self.tests.p_by_runs().map(|_| self.tests.relevant_p())
     }
 
-    /// Completes the comparison with the family's result.
+    /// The same of the failures of its cell; `None` if no attempt failed.
+    pub(super) fn hypothesis_of_failures(&self) -> Option<[Option<f64>; 2]> {
+        self.tests.relevant_p_of_failures()
+    }
+
+    /// Completes the comparison with the families' results.
     pub(super) fn judge(
         self,
         builds: &Builds,
         sides: [&Build; 2],
-        family: &Family,
+        families: &Families,
         options: &Options,
     ) -> MetricComparison {
         let of_failures = self.tests.relevant_p_of_failures();
-        let failure_rates = of_failures.and_then(|p| self.tests.compare_failures(&family.check(p)));
+        let failure_rates = of_failures.and_then(|p| self.tests.compare_failures(&families.failures.check(p)));
         // What is not primary decides nothing, and is judged alone.
         let family = match self.primary {
-            true => family.check(self.tests.relevant_p()),
+            true => families.aspects.check(self.tests.relevant_p()),
             false => CheckFamily::alone(options.error_rate),
         };
         let observed = Observations::of(builds, sides, self.row).filter(|_| !self.tests.is_empty());
@@ -136,7 +141,7 @@ impl<'a> CandidateMetric<'a> {
         };
         let median_ratio = observed.as_ref().and_then(|it| median_ratio(&it.all[0], &it.all[1], CONFIDENCE));
         let is_confirmed_alone = |aspect: &AspectComparison| {
-            let p = &aspect.p_values[1];
+            let p = &aspect.p_by_runs;
             aspect.alone.is_change() && p.in_check <= options.error_rate && p.in_family > options.error_rate
         };
         MetricComparison {
@@ -153,6 +158,10 @@ impl<'a> CandidateMetric<'a> {
             noise: self.noise_use,
             source: self.tests.source(),
             run_noise: options.run_noise.stddev(),
+            run_prior: self
+                .noise
+                .and_then(|noise| RunPrior::with_degrees(noise.stddev, noise.degrees))
+                .unwrap_or(options.run_noise),
             verdict,
             equal_if_independent,
             required_samples,

@@ -1,7 +1,7 @@
 //! The tests of a check: those of its aspects, corrected within the check, and whether attempts fail more often, which is a
 //! hypothesis of its own.
 //!
-//! In the family, both count with the p-values of what would be reported: aspects whose ratio is beyond the threshold, and
+//! In their families, both count with the p-values of what would be reported: aspects whose ratio is beyond the threshold, and
 //! failures that became more frequent. Others may be as certain, and make no room.
 
 use wb_model::Direction;
@@ -24,8 +24,8 @@ pub(super) struct CheckTests {
     is_relevant: Vec<bool>,
     /// By the samples alone, after Holm's correction within the check.
     by_samples: Vec<f64>,
-    /// With the noise between runs, and at least that of the samples alone if there are enough: the noise between runs is
-    /// the same for all aspects, so that the samples' p-values alone need the correction.
+    /// With the noise between runs, and at least that of the samples alone: the noise between runs is the same for all
+    /// aspects, so that the samples' p-values alone need the correction.
     by_runs: Vec<f64>,
 }
 
@@ -49,7 +49,8 @@ impl CheckTests {
             let sides = |aspect| of_operations.filter(|_| aspect == Aspect::P99).unwrap_or(observed);
             // One decision for all aspects: runs that differ more than assumed in one may do so in the others.
             let source = match variation {
-                RunVariation::Prior(prior)
+                RunVariation::Prior(_) if observed.are_single_samples() => NoiseSource::SingleSamples,
+                RunVariation::Prior(prior) | RunVariation::Results(prior)
                     if aspects().any(|aspect| contradicts(aspect, aspect.quantile(), sides(aspect), prior)) =>
                 {
                     NoiseSource::OwnRuns
@@ -61,18 +62,14 @@ impl CheckTests {
         }
         let failures = FailureTest::of(failures);
         let is_relevant = tests.iter().map(|test| !negligible.contains(test.estimate)).collect();
-        let by_samples = holm(&tests.iter().map(|test| test.p_by_samples).collect::<Vec<_>>());
+        // Without a test of the samples, that of the runs is theirs, too.
+        let of_samples = |test: &AspectTest| test.p_by_samples.unwrap_or(test.p_by_runs);
+        let by_samples = holm(&tests.iter().map(of_samples).collect::<Vec<_>>());
         // Both sides are of one run.
         if matches!(variation, RunVariation::SameRun) {
             return Self { tests, failures, is_relevant, by_runs: by_samples.clone(), by_samples };
         }
-        let runs_alone: Vec<f64> = tests.iter().map(|test| test.p_by_runs).collect();
-        // Too few samples can never be significant by their ranks; then the runs alone have to be.
-        let has_enough = observed.is_some_and(|observed| observed.counts().min_samples() >= ENOUGH_SAMPLES);
-        let by_runs = match has_enough {
-            true => runs_alone.iter().zip(&by_samples).map(|(runs, samples)| runs.max(*samples)).collect(),
-            false => holm(&runs_alone),
-        };
+        let by_runs = tests.iter().zip(&by_samples).map(|(test, samples)| test.p_by_runs.max(*samples)).collect();
         Self { tests, failures, is_relevant, by_samples, by_runs }
     }
 
@@ -114,7 +111,7 @@ impl CheckTests {
         self.failures.as_ref().map(|test| [Some(test.p_value).filter(|_| test.rose); 2])
     }
 
-    /// The comparison of failed attempts, by their place in the family.
+    /// The comparison of failed attempts, by their place in the family of failures.
     pub(super) fn compare_failures(&self, family: &CheckFamily<'_>) -> Option<FailureComparison> {
         let test = self.failures.as_ref()?;
         let p = family.adjust([test.p_value; 2], [test.p_value; 2]);
@@ -142,11 +139,13 @@ impl CheckTests {
                 _ => (observed, widening?),
             };
             let effect = test.effect(observed, family.confidence())?;
-            let p = family.adjust([test.p_by_samples, test.p_by_runs], [*by_samples, *by_runs]);
+            let of_samples = test.p_by_samples.unwrap_or(test.p_by_runs);
+            let [of_samples, p_by_runs] =
+                family.adjust([of_samples, test.p_by_runs.max(of_samples)], [*by_samples, *by_runs]);
             // The ranks of a tail can differ where its interval does not show by how much.
-            let interval = effect.ratio.interval.or(effect.runs_interval);
+            let interval = effect.ratio.interval.or(effect.runs_interval.filter(|_| test.is_tail()));
             let includes_equality = interval.is_some_and(|interval| interval.low < 1.0 && interval.high > 1.0);
-            let certainty = match p.each_ref().map(|p| family.is_significant(p)) {
+            let certainty = match [of_samples, p_by_runs].map(|p| family.is_significant(&p)) {
                 _ if includes_equality => Certainty::None,
                 [_, true] => Certainty::Runs,
                 [true, false] => Certainty::Samples,
@@ -162,7 +161,8 @@ impl CheckTests {
                 widened_interval: interval.map(|it| it.widened_ratio(effect.ratio.estimate, widening)),
                 runs_interval: effect.runs_interval.filter(finite),
                 by_runs: test.by_runs,
-                p_values: p,
+                p_by_samples: test.p_by_samples.map(|_| of_samples),
+                p_by_runs,
                 certainty,
                 alone: Verdict::Inconclusive,
                 seems_worse: false,

@@ -1,6 +1,7 @@
 //! All primary metrics as one family: the correction of their p-values.
 //!
-//! Each metric is one hypothesis by its aspects, and another by the failures of its attempts, if there are any.
+//! Each metric is one hypothesis by its aspects. Cells in which attempts failed are a family of their own, by their failures:
+//! otherwise a certain difference elsewhere would decide whether a few failures are significant.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,13 @@ pub struct TestPValues {
     pub in_family: f64,
 }
 
-/// The family of the hypotheses on all primary checks.
+/// The families of the hypotheses on all primary checks.
+pub(super) struct Families {
+    pub(super) aspects: Family,
+    pub(super) failures: Family,
+}
+
+/// A family of hypotheses.
 pub(super) struct Family {
     /// By the samples alone and with the noise between runs.
     p_values: [DiscoveryFamily; 2],

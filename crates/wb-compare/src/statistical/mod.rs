@@ -6,7 +6,7 @@
 //!
 //! Within a check, the aspects are corrected by Holm's method. All primary metrics are one family: which of them differ is
 //! decided jointly by what is beyond the threshold (Benjamini and Hochberg), and the intervals are taken at the corresponding confidence (Benjamini and
-//! Yekutieli).
+//! Yekutieli). Failures of attempts are another family.
 //!
 //! Parts of one run ([`within_run`](crate::within_run)) have no noise between runs, and the samples of the same rounds form
 //! pairs, so that what changes from round to round cancels out.
@@ -20,6 +20,7 @@ mod aspect_test;
 mod candidate;
 mod check_tests;
 mod family;
+pub mod group;
 mod noise;
 pub mod observations;
 pub mod required_samples;
@@ -27,7 +28,7 @@ mod sample_ratio;
 pub mod threshold;
 pub mod verdict;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 use wb_model::{Class, strip_worker};
@@ -40,8 +41,8 @@ use crate::model::NoiseModel;
 pub use alone::{SampleComparison, compare_pairs, compare_samples};
 pub use aspect::Aspect;
 use candidate::CandidateMetric;
-use family::Family;
 pub use family::TestPValues;
+use family::{Families, Family};
 use noise::BoundNoiseModels;
 pub use noise::NoiseModelUse;
 pub use observations::ObservationCounts;
@@ -63,6 +64,9 @@ pub struct Options {
     pub error_rate: f64,
     /// How much runs of one build are assumed to differ, where no noise model says so.
     pub run_noise: RunPrior,
+    /// Whether that is how much whole results are assumed to differ, the noise of their samples included: of a single sample
+    /// a side nothing else is known.
+    pub is_noise_of_results: bool,
     /// The better direction of each metric.
     pub directions: Directions,
 }
@@ -76,6 +80,7 @@ impl Default for Options {
             threshold: Threshold::default(),
             error_rate: 0.05,
             run_noise: RunPrior::new(DEFAULT_RUN_NOISE).expect("a finite number above zero"),
+            is_noise_of_results: false,
             directions: Directions::default(),
         }
     }
@@ -86,10 +91,9 @@ impl Default for Options {
 pub struct Comparison {
     /// The metrics of either build, in the builds' order.
     pub checks: Vec<MetricComparison>,
-    /// The number of hypotheses in the family: one for the aspects of each primary metric, and one for its failures if any
-    /// attempt failed.
+    /// The number of primary metrics of which aspects were tested.
     pub family: usize,
-    /// The number of hypotheses of the family that differ.
+    /// The number of those that differ.
     pub discoveries: usize,
     /// The confidence level of the intervals.
     pub confidence: f64,
@@ -133,6 +137,8 @@ pub struct MetricComparison {
     pub source: Option<NoiseSource>,
     /// How much runs of one build are assumed to differ, as a fraction.
     pub run_noise: f64,
+    /// How much they differ by the noise model, or are assumed to.
+    pub run_prior: RunPrior,
     /// The verdict.
     pub verdict: Verdict,
     /// Whether it would be [`Verdict::Equivalent`] if samples did not depend on those before them, and is not.
@@ -191,8 +197,10 @@ pub struct AspectComparison {
     /// The difference with the noise between runs: of logarithms, or of values in multiples of the larger side's level where
     /// a sample is not above zero.
     pub by_runs: Option<StudentRatio>,
-    /// The p-values by the samples alone and with the noise between runs.
-    pub p_values: [TestPValues; 2],
+    /// The p-values by the samples alone; `None` where a noise model decides on samples that are too few for a test.
+    pub p_by_samples: Option<TestPValues>,
+    /// The p-values with the noise between runs, never below those by the samples.
+    pub p_by_runs: TestPValues,
     /// How certain it is that the aspect differs.
     pub certainty: Certainty,
     /// The verdict on this aspect alone, as if runs of one build did not differ.
@@ -237,13 +245,19 @@ pub fn against(builds: &Builds, build: usize, models: &[NoiseModel], options: &O
             CandidateMetric::new(builds, sides, row, &noise_models, p99, options)
         })
         .collect();
-    let primary = candidates.iter().filter(|candidate| candidate.primary);
-    let hypotheses: Vec<[Option<f64>; 2]> = primary.flat_map(CandidateMetric::hypotheses).collect();
-    let family = Family::new(&hypotheses, options.error_rate);
+    let primary = || candidates.iter().filter(|candidate| candidate.primary);
+    let of_aspects: Vec<[Option<f64>; 2]> = primary().filter_map(CandidateMetric::hypothesis_of_aspects).collect();
+    // Those of a cell are the same for each of its metrics.
+    let of_failures = primary().filter_map(|it| Some((builds.cell(it.row), it.hypothesis_of_failures()?)));
+    let of_failures: Vec<[Option<f64>; 2]> = of_failures.collect::<BTreeMap<_, _>>().into_values().collect();
+    let families = Families {
+        aspects: Family::new(&of_aspects, options.error_rate),
+        failures: Family::new(&of_failures, options.error_rate),
+    };
     let checks = candidates.into_par_iter();
-    let checks = checks.map(|candidate| candidate.judge(builds, sides, &family, options)).collect();
-    let (discoveries, confidence) = (family.discoveries(), family.confidence());
-    Some(Comparison { checks, family: family.size(), discoveries, confidence })
+    let checks = checks.map(|candidate| candidate.judge(builds, sides, &families, options)).collect();
+    let (discoveries, confidence) = (families.aspects.discoveries(), families.aspects.confidence());
+    Some(Comparison { checks, family: families.aspects.size(), discoveries, confidence })
 }
 
 /// The metric of each cell, or of a worker of it, that has the 99 % quantile of its operations' latencies.

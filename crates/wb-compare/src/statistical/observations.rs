@@ -57,6 +57,11 @@ impl Observations {
         Some(Self { all: [reference?, judged?], runs, paired: false })
     }
 
+    /// Whether each run has a single sample, so that the noise of samples cannot be told from that between runs.
+    pub(super) fn are_single_samples(&self) -> bool {
+        self.runs.iter().flatten().all(|run| run.len() == 1)
+    }
+
     /// The factor by which the dependence of samples on those before them widens the interval of a ratio, as it widens
     /// those of runs. Pairs depend on those before them.
     pub(super) fn widening(&self) -> f64 {

@@ -67,7 +67,7 @@ impl RequiredSamples {
         let size = by_runs.log().abs();
         let now = counts.runs[0].min(counts.runs[1]);
         let per_side = match clearest.source {
-            Some(NoiseSource::OwnRuns) => {
+            Some(NoiseSource::OwnRuns | NoiseSource::SingleSamples) => {
                 // The width of the interval decreases with the square root of the number of runs.
                 let half = by_runs.half_width(clearest.runs_interval?.confidence);
                 let required = (now as f64 * (half / size).powi(2)).ceil();
@@ -105,6 +105,7 @@ mod tests {
     }
 
     fn runs(ratio: f64) -> Option<usize> {
+        let p = |p| TestPValues { alone: p, in_check: p, in_family: p };
         let aspect = AspectComparison {
             aspect: Aspect::Shift,
             ratio,
@@ -112,7 +113,8 @@ mod tests {
             widened_interval: None,
             runs_interval: None,
             by_runs: Some(single_runs(ratio)),
-            p_values: [0.001, 0.2].map(|p| TestPValues { alone: p, in_check: p, in_family: p }),
+            p_by_samples: Some(p(0.001)),
+            p_by_runs: p(0.2),
             certainty: Certainty::Samples,
             alone: Verdict::Regressed,
             seems_worse: false,

@@ -181,7 +181,7 @@ impl AspectComparison {
     fn input(&self, direction: Direction) -> AspectInput {
         // If own runs vary more than assumed, their samples say nothing about the next run.
         let within = |interval: Interval| match (self.source, self.runs_interval) {
-            (Some(NoiseSource::OwnRuns), Some(runs)) => {
+            (Some(NoiseSource::OwnRuns | NoiseSource::SingleSamples), Some(runs)) => {
                 Interval { low: interval.low.min(runs.low), high: interval.high.max(runs.high), ..interval }
             }
             _ => interval,

@@ -10,13 +10,15 @@ use std::sync::LazyLock;
 use crate::{page, populations};
 
 use page::Rows;
-use simulation::{DependentRow, Row};
+use simulation::{DependentRow, FewRow, GroupRow, Row};
 
 /// The tables, or a part of them.
 struct Simulation {
     runs: Vec<Row>,
     shapes: Vec<Row>,
     dependence: Vec<DependentRow>,
+    few: Vec<FewRow>,
+    groups: Vec<GroupRow>,
 }
 
 impl Simulation {
@@ -25,11 +27,13 @@ impl Simulation {
             runs: simulation::of_runs(rows),
             shapes: simulation::of_shapes(rows),
             dependence: simulation::of_dependence(rows),
+            few: simulation::of_few(rows),
+            groups: simulation::of_groups(rows),
         }
     }
 
     fn tables(&self) -> String {
-        table::tables(&self.runs, &self.shapes, &self.dependence)
+        table::tables(&self.runs, &self.shapes, &self.dependence, &self.few, &self.groups)
     }
 }
 
@@ -47,6 +51,8 @@ fn soak_every_row_keeps_the_claims_of_the_page() {
     more_runs_find_more(&all);
     no_shape_is_regressed(&all);
     dependent_samples_are_seldom_equivalent(&all);
+    few_samples_are_seldom_regressed_or_improved(&all);
+    groups_of_equal_sides_seldom_have_a_verdict(&all);
     page::assert_shown("check", &all.tables());
 }
 
@@ -115,6 +121,29 @@ fn dependent_samples_are_seldom_equivalent(simulation: &Simulation) {
             row.equivalent,
             row.equal_if_independent
         );
+    }
+}
+
+#[test]
+fn few_noisy_samples_without_a_change_are_seldom_regressed_or_improved() {
+    few_samples_are_seldom_regressed_or_improved(&SOME);
+}
+
+fn few_samples_are_seldom_regressed_or_improved(simulation: &Simulation) {
+    for row in &simulation.few {
+        assert!(row.regressed <= ALARMS && row.improved <= ALARMS, "{:?} {}", row.sides, row.spread);
+    }
+}
+
+#[test]
+fn groups_of_equal_checks_seldom_regress_or_improve() {
+    groups_of_equal_sides_seldom_have_a_verdict(&SOME);
+}
+
+fn groups_of_equal_sides_seldom_have_a_verdict(simulation: &Simulation) {
+    for row in &simulation.groups {
+        // With a true rate of 5 %, 1,000 comparisons exceed this rate once in ten thousand times.
+        assert!(row.changed <= 0.078, "{} {}: {}", row.is_shared, row.runs, row.changed);
     }
 }
 

@@ -74,11 +74,11 @@ fn the_adjusted_p_value_of_an_aspect_decides_about_it() {
     let comparison = compared(&factors.map(|factor| sides(&mut rng, 0.06, factor)));
     let aspects = || primary(&comparison).into_iter().flat_map(|check| &check.aspects);
     for aspect in aspects() {
-        let [samples, runs] = aspect.p_values;
+        let (samples, runs) = (aspect.p_by_samples.unwrap(), aspect.p_by_runs);
         assert!(samples.alone <= samples.in_check && samples.in_check <= samples.in_family, "{aspect:#?}");
         assert!(runs.in_check >= samples.in_check && runs.in_check <= runs.in_family, "{aspect:#?}");
         assert_eq!(aspect.certainty == Certainty::Runs, runs.in_family <= 0.05, "{aspect:#?}");
     }
     assert!(aspects().any(|aspect| aspect.certainty == Certainty::Runs));
-    assert!(aspects().any(|aspect| aspect.p_values[1].in_check <= 0.05 && aspect.p_values[1].in_family > 0.05));
+    assert!(aspects().any(|aspect| aspect.p_by_runs.in_check <= 0.05 && aspect.p_by_runs.in_family > 0.05));
 }

@@ -190,10 +190,10 @@ fn nothing_is_comparable_without_a_primary_check_on_both_sides_unless_a_test_end
     assert_eq!([exit(&["0", "1"]), exit(&["1", "0"])], [3, 3], "an error of either side");
 }
 
-/// Levels that differ by nothing to everything, with six to fourteen samples of one to three runs.
+/// Levels that differ by nothing to everything, with one to fourteen samples of one to three runs.
 #[test]
 fn no_difference_is_more_certain_between_runs_than_within_them() {
-    for (samples, runs) in [(6, 1), (7, 1), (9, 2), (14, 3)] {
+    for (samples, runs) in [(1, 1), (2, 1), (5, 1), (1, 2), (1, 3), (2, 2), (6, 1), (7, 1), (9, 2), (14, 3)] {
         for change in [1.0, 1.003, 1.02, 1.3, 4.0] {
             let lab = TestFolders::new();
             let names = |side: &str| (0..runs).map(|run| format!("{side}{run}")).collect::<Vec<_>>();
@@ -211,7 +211,7 @@ fn no_difference_is_more_certain_between_runs_than_within_them() {
                 let aspects: Vec<_> = statistics.flat_map(|it| &it.aspects).collect();
                 assert!(!aspects.is_empty());
                 for aspect in aspects {
-                    let (by_runs, by_samples) = (aspect.p_by_runs, aspect.p_by_samples);
+                    let (by_runs, by_samples) = (aspect.p_by_runs, aspect.p_by_samples.unwrap());
                     let is_less_certain = by_runs.alone >= by_samples.alone
                         && by_runs.in_check >= by_samples.in_check
                         && by_runs.in_family >= by_samples.in_family;
@@ -228,5 +228,59 @@ fn no_difference_of_equal_values_is_a_negative_zero() {
     with_history(&lab.read(&["0", "1"]), Some(ComparisonMethod::Statistical), |_, outcome| {
         let text = serde_json::to_string(outcome).unwrap();
         assert!(text.contains(":0.0") && !text.contains("-0.0,"), "{text}");
+    });
+}
+
+/// Ten checks of one run a side, of which the second run is slower by this factor in all, or in the first alone.
+fn with_ten_checks<T>(factor: f64, first_alone: bool, check: impl Fn(&ComparisonResult) -> T) -> T {
+    let lab = TestFolders::new();
+    for (name, factor) in [("a", 1.0), ("b", factor)] {
+        let iteration_of = |at: usize| {
+            let level = if first_alone && at > 0 { 100.0 } else { 100.0 * factor };
+            let samples: Vec<f64> = (0..8).map(|i| level * (1.0 + 0.001 * f64::from(i * 3 % 7))).collect();
+            let mean = samples.iter().sum::<f64>() / 8.0;
+            iteration(&format!("c-{at}"), "lat", &[GeneratedMetric { samples, ..latency("lat", mean, 1.0) }])
+        };
+        lab.run(name, "P/t/0000", &(0..10).map(iteration_of).collect::<Vec<_>>());
+    }
+    with_history(&lab.read(&["a", "b"]), Some(ComparisonMethod::Statistical), |history, outcome| {
+        for (at, group) in history.tolerances.groups.iter().enumerate() {
+            let of_history = history.group_verdict(at, 1).map(|judged| judged.final_verdict);
+            let of_outcome = outcome.groups.iter().find(|other| other.id == group.id.to_string());
+            assert_eq!(of_history, of_outcome.map(|group| group.final_verdict), "{}", group.id);
+        }
+        check(outcome)
+    })
+}
+
+#[test]
+fn a_group_has_a_verdict_by_its_interval_where_statistics_decide() {
+    for (factor, verdict) in [
+        (1.04, FinalVerdict::Inconclusive),
+        (1.12, FinalVerdict::Inconclusive),
+        (1.3, FinalVerdict::Regressed),
+        (0.7, FinalVerdict::Improved),
+    ] {
+        with_ten_checks(factor, false, |outcome| {
+            assert!(!outcome.groups.is_empty());
+            for group in outcome.groups.iter().filter(|group| group.members == 10) {
+                let interval = group.interval.unwrap();
+                assert_eq!((group.final_verdict, group.decides), (verdict, false), "{factor}: {group:?}");
+                assert!(interval.low < 1.0 / factor && interval.high > 1.0 / factor, "{group:?}");
+                assert_eq!(group.dominant, None);
+            }
+        });
+    }
+}
+
+#[test]
+fn an_average_that_follows_one_check_names_it() {
+    with_ten_checks(3.0, true, |outcome| {
+        for group in outcome.groups.iter().filter(|group| group.members == 10) {
+            let dominant = group.dominant.as_ref().unwrap();
+            assert!(dominant.id.contains("c-0") && dominant.improvement < -60.0, "{group:?}");
+            assert!(dominant.average_without.abs() < 1e-9 && group.median.unwrap().abs() < 1e-9, "{group:?}");
+            assert!(group.improvement.unwrap() < -10.0, "{group:?}");
+        }
     });
 }

@@ -10,6 +10,7 @@ mod process;
 pub(crate) use classify::{classify_failure, last_line};
 pub(crate) use process::Session;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -53,14 +54,15 @@ impl Ssh<'_> {
         command
     }
 
-    /// Whether the user's configuration disables host key checking. No option set here does.
-    pub(crate) async fn skips_host_key_check(&self, address: &Address) -> bool {
+    /// The user's configuration for a host, by option in lower case; empty if ssh does not print it.
+    pub(crate) async fn config(&self, address: &Address) -> HostConfig {
         let output = self.command().arg("-G").args(address.arguments()).stderr(Stdio::null()).output().await;
-        output.is_ok_and(|output| {
-            let text = String::from_utf8_lossy(&output.stdout).to_lowercase();
-            let mut words = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-            words.any(|words| matches!(words[..], ["stricthostkeychecking", "false" | "no" | "off"]))
-        })
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        let option = |line: &str| {
+            let (name, value) = line.split_once(' ')?;
+            Some((name.to_lowercase(), value.trim().to_owned()))
+        };
+        HostConfig(text.lines().filter_map(option).collect())
     }
 
     /// Builds a command of ssh with English messages, because they are parsed.
@@ -71,5 +73,22 @@ impl Ssh<'_> {
         }
         command.env("LC_ALL", "C").stdin(Stdio::null());
         command
+    }
+}
+
+/// The configuration that ssh uses for a host.
+#[derive(Debug, Default)]
+pub(crate) struct HostConfig(BTreeMap<String, String>);
+
+impl HostConfig {
+    /// Whether it disables host key checking. No option set here does.
+    pub(crate) fn skips_host_key_check(&self) -> bool {
+        let value = self.0.get("stricthostkeychecking").map(|value| value.to_lowercase());
+        value.is_some_and(|value| matches!(value.as_str(), "false" | "no" | "off"))
+    }
+
+    /// The name or address at which ssh finds the host, which it may know by another name.
+    pub(crate) fn host_name(&self) -> Option<&str> {
+        self.0.get("hostname").map(String::as_str)
     }
 }

@@ -127,7 +127,7 @@ fn google_benchmark() {
     let sort = cell(&study, "Localhost/google-benchmark/0000:argument-1=1024,benchmark=BM_Sort,executable=copy_bench");
     assert_eq!(metric(sort, "latency/real-time").0, 34_700.0);
     let open = cell(&study, "Localhost/google-benchmark/0000:benchmark=BM_Open,executable=copy_bench");
-    assert_eq!(open.outcome.to_string(), "failed (crashed (BM_Open: no such file))");
+    assert_eq!(open.outcome.to_string(), "failed (BM_Open: no such file)");
     assert_eq!(study.run.properties, [("host".to_owned(), "host1".to_owned())]);
 }
 

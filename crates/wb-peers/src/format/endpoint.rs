@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde::Deserialize;
 
-use crate::launch::{Argument, ContainerImage, Counts, Dialect, EndpointCommand, Launch, Template};
+use crate::launch::{Argument, ContainerImage, Counts, Dialect, EndpointCommand, Launch, Payload, Template};
 
 /// An endpoint or baseline.
 #[derive(Debug, Deserialize)]
@@ -24,6 +24,8 @@ pub(super) struct EndpointEntry {
     dialect: Dialect,
     #[serde(default)]
     counts: Counts,
+    #[serde(default)]
+    payload: Payload,
     #[serde(default)]
     build: Vec<String>,
     #[serde(default)]
@@ -99,6 +101,7 @@ impl EndpointEntry {
         Ok(Some(Launch {
             dialect: self.dialect,
             counts: self.counts,
+            payload: self.payload,
             build: self.build.clone(),
             sources: self.sources.clone(),
             files: self.files.clone(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::peers_file::check_ids;
-use crate::launch::{ContainerImage, Counts, Dialect, EndpointCommand, Launch};
+use crate::launch::{ContainerImage, Counts, Dialect, EndpointCommand, Launch, Payload};
 use crate::matrix::{Aliases, Axis, Endpoint, Matrix, Rule, Suite};
 use crate::scenario::Scenario;
 
@@ -126,6 +126,7 @@ fn endpoint(
     let launch = Launch {
         dialect,
         counts: Counts::Both,
+        payload: Payload::Wire,
         build: Vec::new(),
         sources: Vec::new(),
         files: Vec::new(),

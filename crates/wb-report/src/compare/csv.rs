@@ -85,8 +85,20 @@ const ASPECT_COLUMNS: [&str; 23] = [
 /// The columns of samples after the leading ones.
 const SAMPLE_COLUMNS: [&str; 5] = ["side", "build", "run", "sample", "value"];
 
-const GROUP_COLUMNS: [&str; 7] =
-    ["id", "members", "score_percent", "improvement_percent", "tolerance_percent", "status", "decides"];
+const GROUP_COLUMNS: [&str; 12] = [
+    "id",
+    "members",
+    "score_percent",
+    "improvement_percent",
+    "tolerance_percent",
+    "status",
+    "decides",
+    "final_verdict",
+    "interval_low",
+    "interval_high",
+    "median_percent",
+    "dominant",
+];
 
 /// A comparison as the contents of files.
 #[derive(Debug)]
@@ -390,7 +402,7 @@ struct AspectRow {
     /// The ratios that do not matter.
     negligible: Option<NegligibleRatios>,
     /// By the samples and with the noise between runs.
-    p_values: [TestPValues; 2],
+    p_values: [Option<TestPValues>; 2],
     certainty: Certainty,
     verdict: FinalVerdict,
 }
@@ -403,7 +415,7 @@ impl AspectRow {
             estimate: aspect.ratio,
             intervals: [aspect.interval, aspect.widened_interval, aspect.runs_interval],
             negligible,
-            p_values: [aspect.p_by_samples, aspect.p_by_runs],
+            p_values: [aspect.p_by_samples, Some(aspect.p_by_runs)],
             certainty: aspect.certainty,
             verdict: aspect.alone,
         }
@@ -416,7 +428,7 @@ impl AspectRow {
             estimate: failures.difference,
             intervals: [Some(failures.interval), None, None],
             negligible: None,
-            p_values: [failures.p_value; 2],
+            p_values: [Some(failures.p_value); 2],
             certainty: if rose { Certainty::Runs } else { Certainty::None },
             verdict: match (rose, &check.sides) {
                 (false, _) => FinalVerdict::Inconclusive,
@@ -434,7 +446,8 @@ impl AspectRow {
         };
         let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         let ends = |at: usize| [self.intervals[at].map(|it| it.low), self.intervals[at].map(|it| it.high)].map(number);
-        let p_values = self.p_values.iter().flat_map(|p| [p.alone, p.in_check, p.in_family]);
+        let p_values =
+            self.p_values.iter().flat_map(|p| [p.map(|p| p.alone), p.map(|p| p.in_check), p.map(|p| p.in_family)]);
         [check.statistic.to_string(), check.primary.to_string(), check.direction.to_string()]
             .into_iter()
             .chain([self.name.to_owned(), self.quantity.to_owned(), self.estimate.to_string()])
@@ -442,7 +455,7 @@ impl AspectRow {
             .chain([number(self.intervals[0].map(|it| it.confidence))])
             .chain([ends(1), ends(2)].into_iter().flatten())
             .chain([self.negligible.map(|it| it.low), self.negligible.map(|it| it.high)].map(number))
-            .chain(p_values.map(|p| p.to_string()))
+            .chain(p_values.map(number))
             .chain([certainty.to_owned(), self.verdict.as_str().to_owned()])
             .collect()
     }
@@ -453,7 +466,22 @@ fn groups(outcome: &ComparisonResult) -> String {
         let (members, decides) = (group.members.to_string(), group.decides.to_string());
         let (score, tolerance) = (group.score.to_string(), group.tolerance.to_string());
         let improvement = group.improvement.map_or_else(String::new, |improvement| improvement.to_string());
-        vec![group.id.clone(), members, score, improvement, tolerance, group.status.to_string(), decides]
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        let dominant = group.dominant.as_ref().map_or_else(String::new, |member| member.id.clone());
+        vec![
+            group.id.clone(),
+            members,
+            score,
+            improvement,
+            tolerance,
+            group.status.to_string(),
+            decides,
+            group.final_verdict.as_str().to_owned(),
+            number(group.interval.map(|interval| interval.low)),
+            number(group.interval.map(|interval| interval.high)),
+            number(group.median),
+            dominant,
+        ]
     });
     to_csv(GROUP_COLUMNS, rows)
 }

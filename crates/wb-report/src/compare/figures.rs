@@ -185,7 +185,19 @@ pub(super) fn explain_group(group: &CheckGroupResult) -> String {
         None => format!("{} %", format_signed(group.score)),
     };
     let of = if group.is_geometric && group.improvement.is_some() { " (geometric mean of speed)" } else { "" };
-    format!("{average} on average{of}, tolerance {:.2} %, {checks}{decides}", group.tolerance)
+    let interval = group.interval.map(|it| format!(" {} with the noise between runs", describe_interval(it)));
+    let interval = interval.unwrap_or_default();
+    let median = group.median.filter(|_| group.members > 1);
+    let median = median.map(|median| format!("; median {}", format_percent(Some(median)))).unwrap_or_default();
+    let dominant = group.dominant.as_ref().map(|member| {
+        let [improvement, without] = [member.improvement, member.average_without].map(|it| format_percent(Some(it)));
+        format!("; it follows {} ({improvement}), {without} without it", readable_id(&member.id))
+    });
+    let dominant = dominant.unwrap_or_default();
+    format!(
+        "{average} on average{of}{interval}, tolerance {:.2} %, {checks}{decides}{median}{dominant}",
+        group.tolerance
+    )
 }
 
 /// Like [`explain_check`], for use beside both values and the [`difference`].
@@ -271,7 +283,10 @@ fn incomparable_reason(check: &CheckResult) -> Option<String> {
             (Some([_, judged]), Some(_)) => format!("`{judged}` does not have it"),
         }),
         FinalVerdict::Invalid => Some("no valid value".to_owned()),
-        FinalVerdict::Incomparable => Some(format!("different definitions: {}", describe_differences(check))),
+        FinalVerdict::Incomparable => {
+            let way_out = check.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
+            Some(format!("different definitions: {}{way_out}", describe_differences(check)))
+        }
         _ => None,
     }
 }
@@ -376,7 +391,7 @@ pub(super) fn shown_interval<T>(decided: FinalVerdict, by_samples: Option<T>, by
 }
 
 /// The ends of an interval of a ratio, in percent with sign.
-fn describe_interval(interval: ConfidenceInterval) -> String {
+pub(super) fn describe_interval(interval: ConfidenceInterval) -> String {
     let percent = |ratio: f64| format_signed((ratio - 1.0) * 100.0);
     format!("[{}, {}]", percent(interval.low), percent(interval.high))
 }
@@ -488,6 +503,9 @@ fn describe_run_noise(decided: FinalVerdict, statistics: &StatisticalSummary) ->
     }
     let assumed = match statistics.noise_source {
         Some(NoiseSource::OwnRuns) => "runs of one side differ more than assumed, so that they alone count".to_owned(),
+        Some(NoiseSource::SingleSamples) => {
+            "by the spread of runs of single samples, which includes the noise of samples".to_owned()
+        }
         Some(NoiseSource::Prior) if statistics.run_noise > 0.0 => {
             format!("assuming that runs of one build differ by {} %", format_value(Some(statistics.run_noise)))
         }

@@ -23,20 +23,20 @@ pub(super) fn headline_with(
     build_name: impl Fn(&str) -> String,
     check_name: impl Fn(&str) -> String,
 ) -> String {
-    let (primary, deviations): (Vec<&CheckResult>, Vec<&CheckResult>) =
-        outcome.checks.iter().filter(|check| check.primary).partition(|check| check.statistic == Statistic::Mean);
+    let is_primary_mean = |check: &&CheckResult| check.primary && check.statistic == Statistic::Mean;
+    let primary: Vec<&CheckResult> = outcome.checks.iter().filter(is_primary_mean).collect();
+    let deviations = outcome.totals.standard_deviations;
     let [reference, .., judged] = &outcome.builds[..] else { return String::new() };
     let mut sentence = match &outcome.within_run {
         None => describe_sides([&reference.name, &judged.name].map(|name| build_name(name)), &primary, &check_name),
         Some(within_run) => describe_parts(within_run, &primary, &build_name, &check_name),
     };
-    match deviations.iter().filter(|check| check.final_verdict.is_worse()).count() {
+    match deviations.worse {
         0 => {}
         1 => sentence += "; one standard deviation is worse",
         worse => sentence += &format!("; {worse} standard deviations are worse"),
     }
-    let not_compared = |check: &&&CheckResult| check.final_verdict.is_failure() && !check.final_verdict.is_compared();
-    match deviations.iter().filter(not_compared).count() {
+    match deviations.not_compared {
         0 => {}
         1 => sentence += "; one standard deviation could not be compared",
         several => sentence += &format!("; {several} standard deviations could not be compared"),
@@ -100,7 +100,10 @@ pub(super) fn describe_sides(
         worse().filter(|check| is_statistical(check) && has(check, |it| it.failures_rose)).collect();
     parts.extend(describe_failures(&failing, &check_name));
     let worse: Vec<&CheckResult> = worse().filter(|check| !is_worse_by_failures_alone(check)).collect();
-    for checks in [worse, better().collect()] {
+    let better: Vec<&CheckResult> = better().collect();
+    let changed: Vec<&CheckResult> = worse.iter().chain(&better).copied().collect();
+    let is = if changed.iter().any(|check| has_single_values(check)) { "was measured" } else { "is" };
+    for checks in [worse, better] {
         if let Some(changed) = describe_changed(&checks, &check_name) {
             parts.push(changed);
         }
@@ -122,12 +125,13 @@ pub(super) fn describe_sides(
     let mut sentence = match (parts.is_empty(), &perhaps) {
         (true, Some(perhaps)) => format!("{judged} may be {perhaps} than {reference}, which is unconfirmed"),
         (true, None) => format!("{judged} and {reference}"),
-        (false, None) => format!("{judged} is {} than {reference}", join_parts(&parts)),
+        (false, None) => format!("{judged} {is} {} than {reference}", join_parts(&parts)),
         (false, Some(perhaps)) => {
-            format!("{judged} is {} than {reference}, and may be {perhaps}, which is unconfirmed", join_parts(&parts))
+            format!("{judged} {is} {} than {reference}, and may be {perhaps}, which is unconfirmed", join_parts(&parts))
         }
     };
-    let equal = primary.iter().filter(|check| is_equal(check)).count();
+    sentence += &describe_single_values(&changed);
+    let equal: Vec<&CheckResult> = primary.iter().copied().filter(|check| is_equal(check)).collect();
     let is_named = |check: &CheckResult| {
         check.final_verdict.is_worse()
             || check.final_verdict.is_better()
@@ -137,15 +141,72 @@ pub(super) fn describe_sides(
     match (described, primary.len()) {
         (_, 0) => sentence += " have no primary check in common",
         (0, 1) => sentence += &format!(": one check, {}", counts.trim_start_matches("1 ")),
-        (0, checks) if equal == checks => {
+        (0, checks) if equal.len() == checks => {
             sentence += &format!(" are equivalent in all {checks} checks{}", describe_wide_thresholds(primary));
         }
         (0, checks) => sentence += &format!(": {checks} checks, {counts}"),
         (_, _) if counts.is_empty() => {}
         _ => sentence += &format!("; other checks: {counts}"),
     }
+    sentence += &describe_certain_equal(judged, &equal);
     sentence += &describe_failing_inconclusive(with(FinalVerdict::Inconclusive), &check_name);
     sentence + &describe_undecisive_failures(&names, primary, &check_name)
+}
+
+/// Whether tolerances decided a check of which a side is a single value: a sample, or a mean without samples.
+fn has_single_values(check: &CheckResult) -> bool {
+    check.decided_by == ComparisonMethod::Tolerance && has(check, |it| it.counts.samples.contains(&1))
+}
+
+/// `; each side is one value, whose noise is unknown` if that is what checks differ by.
+fn describe_single_values(changed: &[&CheckResult]) -> String {
+    let single: Vec<&CheckResult> = changed.iter().copied().filter(|check| has_single_values(check)).collect();
+    let side = match single.iter().all(|check| has(check, |it| it.counts.samples == [1, 1])) {
+        true => "each side is one value",
+        false => "a side is one value",
+    };
+    match single.len() {
+        0 => String::new(),
+        all if all == changed.len() => format!("; {side}, whose noise is unknown"),
+        1 => format!("; in one of these checks {side}, whose noise is unknown"),
+        some => format!("; in {some} of these checks {side}, whose noise is unknown"),
+    }
+}
+
+/// `; new is slower in all of them by estimates of 2.8 to 3.2 %, within the threshold`, of checks that are equal by the
+/// threshold and differ significantly: a loss that is small everywhere must not read as none.
+fn describe_certain_equal(judged: &str, equal: &[&CheckResult]) -> String {
+    let is_certain = |check: &CheckResult| shown_aspect(check).is_some_and(|it| it.certainty >= Certainty::Samples);
+    let certain = |worse: bool| -> Vec<&CheckResult> {
+        let of_direction = equal.iter().copied().filter(|check| is_worse_by_estimate(check) == Some(worse));
+        of_direction.filter(|check| is_statistical(check) && is_certain(check)).collect()
+    };
+    let describe = |checks: Vec<&CheckResult>| {
+        let word = adjective(&checks)?;
+        let among = match (checks.len(), equal.len()) {
+            (1, 1) => String::new(),
+            (all, equal) if all == equal => format!(" in all {all} of them"),
+            (some, equal) => format!(" in {some} of {equal} equivalent checks"),
+        };
+        let by = if checks.len() == 1 { "an estimate" } else { "estimates" };
+        Some(format!("{word}{among} by {by} of {}", describe_ranges(&checks)))
+    };
+    let all = [certain(true), certain(false)];
+    // Whether the next runs show it, too, is another question.
+    let is_of_runs =
+        all.iter().flatten().all(|check| shown_aspect(check).is_some_and(|it| it.certainty == Certainty::Runs));
+    let between = if is_of_runs { "" } else { " between these runs" };
+    let parts: Vec<String> = all.into_iter().filter_map(describe).collect();
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("; {judged} is {}{between}, within the threshold", parts.join(" and ")),
+    }
+}
+
+/// The aspect that is shown of a check that statistics decide.
+fn shown_aspect(check: &CheckResult) -> Option<&AspectSummary> {
+    let statistics = check.statistics.as_ref()?;
+    statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect)
 }
 
 /// Joins what is worse, what is better and what fails; a part may end with the comma of an insertion.
@@ -588,19 +649,12 @@ fn adjective(checks: &[&CheckResult]) -> Option<&'static str> {
         !is_weighted_score(check)
             && CheckId::parse(&check.id).is_ok_and(|id| matches!(id.class, Class::Throughput | Class::Latency))
     };
-    let is_worse = |check: &CheckResult| match (check.direction, difference(check)?) {
-        (Direction::Neither, _) => None,
-        // The latencies of operations beside a throughput.
-        (_, difference) if is_p99(check) => Some(difference > 0.0),
-        (Direction::Higher, difference) => Some(difference < 0.0),
-        (Direction::Lower, difference) => Some(difference > 0.0),
-    };
     let worse = match checks.first()?.final_verdict {
         verdict if verdict.is_worse() => true,
         verdict if verdict.is_better() => false,
         _ => {
-            let first = is_worse(checks.first()?)?;
-            checks.iter().all(|check| is_worse(check) == Some(first)).then_some(first)?
+            let first = is_worse_by_estimate(checks.first()?)?;
+            checks.iter().all(|check| is_worse_by_estimate(check) == Some(first)).then_some(first)?
         }
     };
     Some(match (checks.iter().all(is_speed), worse) {
@@ -609,6 +663,17 @@ fn adjective(checks: &[&CheckResult]) -> Option<&'static str> {
         (false, true) => "worse",
         (false, false) => "better",
     })
+}
+
+/// Whether the difference of a check is for the worse; `None` without one, or if neither direction is better.
+fn is_worse_by_estimate(check: &CheckResult) -> Option<bool> {
+    match (check.direction, difference(check)?) {
+        (Direction::Neither, _) => None,
+        // The latencies of operations beside a throughput.
+        (_, difference) if is_p99(check) => Some(difference > 0.0),
+        (Direction::Higher, difference) => Some(difference < 0.0),
+        (Direction::Lower, difference) => Some(difference > 0.0),
+    }
 }
 
 /// The test, the case and the metric of a check.

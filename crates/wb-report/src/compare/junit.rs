@@ -13,7 +13,7 @@ use super::threshold_range::ThresholdRange;
 
 /// A primary check or group as a test case.
 struct TestCase<'a> {
-    /// `PROFILE.TEST`, the package and class by which reports of continuous integration are sorted.
+    /// By which reports of continuous integration are sorted.
     class: String,
     name: &'a str,
     outcome: TestCaseOutcome,
@@ -27,20 +27,24 @@ enum TestCaseOutcome {
     Skipped,
 }
 
-/// Writes primary checks (one class per test), groups and errors: what is worse is a failure; a missing, invalid or
+/// What stands between the serial and the case in run-perf's identifiers.
+const RUN_PERF_CASE: &str = ":./";
+
+/// Writes primary checks, groups and errors, in one class for each test, or named as run-perf names them if their identifiers
+/// are its own: what is worse is a failure; a missing, invalid or
 /// incomparable check is an error, also if only some runs of the last build lack it; a new one is skipped, and so is an
 /// unconfirmed or inconclusive one unless `fail_on` lets it fail. Each has an explanation, which begins with the verdict.
 pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> {
     let primary = outcome.checks.iter().filter(|check| check.primary);
     let checks = primary.map(|check| TestCase {
-        class: class_name(&check.id),
-        name: &check.id,
+        class: class_and_name(&check.id).0,
+        name: class_and_name(&check.id).1,
         outcome: case_outcome(check, fail_on),
         text: format!("{}: {}", check.final_verdict.as_str(), explain_check(check)),
     });
     let groups = outcome.groups.iter().filter(|group| group.decides).map(|group| TestCase {
-        class: "groups".to_owned(),
-        name: &group.id,
+        class: run_perf_name(&group.id).map_or("groups", |(class, _)| class).to_owned(),
+        name: run_perf_name(&group.id).map_or(group.id.as_str(), |(_, name)| name),
         outcome: match group.status {
             Status::Regressed => TestCaseOutcome::Failed,
             Status::Improved if fail_on.gain => TestCaseOutcome::Failed,
@@ -48,9 +52,15 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
         },
         text: explain_group(group),
     });
+    // run-perf's identifier of an error is that of a check. The places of a Weighbridge run have a case of their own.
+    let has_run_perf_ids = outcome.checks.first().is_some_and(|check| check.id.contains(RUN_PERF_CASE));
+    let is_of_run_perf = |location: &str| has_run_perf_ids || outcome.checks.is_empty() && !location.contains(':');
     let errors = outcome.errors().map(|(build, location, text)| TestCase {
-        class: class_name(location),
-        name: location,
+        class: match is_of_run_perf(location) {
+            true => format!("{location}{RUN_PERF_CASE}ERROR/ERROR"),
+            false => class_name(location),
+        },
+        name: if is_of_run_perf(location) { "ERROR.error" } else { location },
         outcome: TestCaseOutcome::Error,
         text: describe_error(&build, text),
     });
@@ -84,6 +94,16 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
 /// represented.
 fn is_allowed(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// The class and the name of a check: those of run-perf, or `PROFILE.TEST` and the identifier.
+fn class_and_name(id: &str) -> (String, &str) {
+    run_perf_name(id).map_or_else(|| (class_name(id), id), |(class, name)| (class.to_owned(), name))
+}
+
+/// run-perf splits an identifier of its own before the metric: `PROFILE/TEST/SERIAL:./CASE/CLASS` and `METRIC.mean`.
+fn run_perf_name(id: &str) -> Option<(&str, &str)> {
+    id.contains(RUN_PERF_CASE).then(|| id.rsplit_once('/')).flatten()
 }
 
 /// The profile and the test of a check, or of an error's location.

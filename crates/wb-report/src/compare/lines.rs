@@ -1,8 +1,7 @@
 //! Renders a line for each error, check and group.
 
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::{CheckGroupResult, CheckResult};
-use wb_compare::run_perf::tolerance::Status;
+use wb_compare::comparison::{CheckGroupResult, CheckResult, FinalVerdict};
 
 use super::Verbosity;
 use super::failures::has_undecisive_failures;
@@ -51,9 +50,9 @@ pub(super) fn finding_lines(outcome: &ComparisonResult, style: Style) -> String 
 /// The groups that got worse or better and either decide, or show what none of their checks shows: many small changes.
 /// Of the latter, those of the same checks are shown once.
 pub(super) fn revealing_groups(outcome: &ComparisonResult) -> Vec<&CheckGroupResult> {
-    let is_change = |status: Status| matches!(status, Status::Regressed | Status::Improved);
+    let is_change = |verdict: FinalVerdict| verdict.is_worse() || verdict.is_better();
     let mut shown: Vec<&CheckGroupResult> = Vec::new();
-    for group in outcome.groups.iter().filter(|group| is_change(group.status)) {
+    for group in outcome.groups.iter().filter(|group| is_change(group.final_verdict)) {
         let reveals = group.notable_members == 0 && group.members > 1;
         let is_shown = |other: &&CheckGroupResult| (other.members, other.score) == (group.members, group.score);
         if group.decides || reveals && !shown.iter().any(is_shown) {
@@ -72,13 +71,13 @@ pub(super) fn group_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
     groups
         .into_iter()
         .map(|group| {
-            let tone = match group.status {
-                Status::Regressed if group.decides => Tone::Bad,
-                Status::Regressed => Tone::Doubtful,
-                Status::Improved => Tone::Good,
+            let tone = match group.final_verdict {
+                FinalVerdict::Regressed if group.decides => Tone::Bad,
+                FinalVerdict::Regressed => Tone::Doubtful,
+                FinalVerdict::Improved => Tone::Good,
                 _ => Tone::Plain,
             };
-            line(&format!("group {}", group.status), tone, &group.id, &explain_group(group), style)
+            line(&format!("group {}", group.final_verdict.as_str()), tone, &group.id, &explain_group(group), style)
         })
         .collect()
 }

@@ -55,7 +55,7 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
         let id = code(&readable_id(&group.id));
         let reason = explain_group(group);
         let average = format_percent(group.improvement.or(Some(group.score)));
-        format!("| group {} | {id} | | | {average} | {reason} |\n", group.status)
+        format!("| group {} | {id} | | | {average} | {reason} |\n", group.final_verdict.as_str())
     });
     let rows: Vec<String> = errors.chain(checks).chain(groups).collect();
     if !rows.is_empty() {

@@ -1,6 +1,6 @@
 //! Renders the totals of a comparison.
 
-use wb_compare::comparison::Totals;
+use wb_compare::comparison::{CheckResult, Totals};
 use wb_compare::{ComparisonResult, SampleCounts, Statistic};
 use wb_model::pluralize;
 
@@ -68,10 +68,10 @@ pub(super) fn describe_no_difference(outcome: &ComparisonResult) -> String {
 /// How many primary checks were compared: `10 checks and 4 standard deviations compared`. The first sentence counts the
 /// same ones.
 pub(super) fn describe_compared(outcome: &ComparisonResult) -> String {
-    let compared = outcome.checks.iter().filter(|check| check.primary && check.final_verdict.is_compared());
-    let (means, deviations): (Vec<_>, Vec<_>) = compared.partition(|check| check.statistic == Statistic::Mean);
-    let checks = pluralize(means.len(), "check");
-    match deviations.len() {
+    let is_mean = |check: &&CheckResult| check.primary && check.statistic == Statistic::Mean;
+    let means = outcome.checks.iter().filter(is_mean).filter(|check| check.final_verdict.is_compared()).count();
+    let checks = pluralize(means, "check");
+    match outcome.totals.standard_deviations.compared {
         0 => format!("{checks} compared"),
         1 => format!("{checks} and one standard deviation compared"),
         count => format!("{checks} and {count} standard deviations compared"),
@@ -96,8 +96,21 @@ pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String 
         errors.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}")).collect();
     let errors = errors.iter().map(|(_, count)| count).sum::<usize>().to_string();
     let errors = if kinds.is_empty() { errors } else { format!("{errors}: {}", kinds.join(", ")) };
+    let deviations = totals.standard_deviations;
+    let deviations = (deviations != Default::default()).then(|| {
+        let kinds = [
+            (deviations.worse, "regressed"),
+            (deviations.better, "improved"),
+            (deviations.not_compared, "not compared"),
+        ];
+        let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
+        let kinds: Vec<String> = kinds.map(|(count, name)| format!("{count} {}", wording.total(name))).collect();
+        let kinds = if kinds.is_empty() { String::new() } else { format!(": {}", kinds.join(", ")) };
+        format!("{} of these{kinds}", deviations.compared + deviations.not_compared)
+    });
     let pairs = shown
         .map(|(_, (name, count))| (name, count.to_string()))
+        .chain(deviations.map(|counts| ("standard deviations", counts)))
         .chain([("errors", errors)])
         .chain(disturbed_samples(outcome).map(|counts| ("disturbed samples", counts)))
         .chain(regressing_methods(outcome).map(|methods| (wording.failed_by(outcome), methods)));

@@ -1,6 +1,7 @@
 //! Charts of a matrix: a heat map and box plots of each scenario.
 
 use wb_model::Unit;
+use wb_stats::Samples;
 
 use super::display::DisplayScenario;
 use super::results::in_order_of_occurrence;
@@ -50,7 +51,7 @@ pub fn plots(results: &MatrixResults) -> Vec<MatrixPlot> {
             name: format!("boxplot-{}", scenario.name()),
             scenario: scenario.clone(),
             chart: Box::new(chart),
-            caption: "All valid samples.",
+            caption: "All iterations of valid samples.",
         });
         [heat, boxes].into_iter().flatten().collect::<Vec<_>>()
     };
@@ -133,15 +134,17 @@ fn box_plot(results: &MatrixResults, scenario: &Scenario) -> Option<BoxPlot> {
     let is_shown = |baseline: &&MatrixCell| results.tests.iter().any(|cell| results.is_shown_beside(baseline, cell));
     let reference_lines = results.baselines.iter().filter(is_shown).filter_map(line).collect();
     let note =
-        Some("whiskers: 1.5 IQR; dots: outliers; bar: 95 % interval of the median; dashed: baselines".to_owned());
+        Some("boxes and dots: iterations, whiskers 1.5 IQR; line and bar: median of the samples and its 95 % interval; dashed: baselines".to_owned());
     Some(BoxPlot { reference_lines, note, ..BoxPlot::new(title(scenario), unit, rows) })
 }
 
 fn box_row(cell: &MatrixCell, scenario: &Scenario, unit: &Unit) -> Option<BoxRow> {
-    let displayed: Vec<f64> =
-        cell.samples(scenario)?.in_order().iter().map(|sample| scenario.displayed(*sample)).collect();
-    let samples = wb_stats::Samples::new(&displayed).ok()?;
-    let statistics = BoxStatistics::of(&samples);
+    let displayed = |figures: Samples| {
+        let displayed: Vec<f64> = figures.in_order().iter().map(|figure| scenario.displayed(*figure)).collect();
+        Samples::new(&displayed).ok()
+    };
+    let samples = displayed(cell.samples(scenario)?)?;
+    let statistics = BoxStatistics::of(&displayed(cell.iterations(scenario)?)?);
     let dot = |value: &f64| SampleDot {
         at: 0.0,
         value: Some(*value),

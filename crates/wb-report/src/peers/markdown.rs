@@ -70,7 +70,8 @@ fn write_table(out: &mut String, results: &MatrixResults, scenario: &Scenario) -
                 format!("{} | {}", numbers.join(" | "), outliers.len())
             }
             None => {
-                let median = cell.median(scenario).map(|median| scenario.suite_number(median));
+                let median = cell.iterations(scenario).map(|iterations| iterations.median());
+                let median = median.map(|median| scenario.suite_number(median));
                 format!("null | null | {} | null | null | 0", median.unwrap_or_else(|| "null".to_owned()))
             }
         };

@@ -56,6 +56,7 @@ pub fn page(results: &MatrixResults) -> Result<String, PageError> {
         ("overhead", "Overhead", tables::overhead(results)),
         ("asymmetry", "Asymmetry", tables::asymmetry(results)),
         ("connecting", "Connecting", tables::connecting(results)),
+        ("work", "Work", tables::work(results)),
     ];
     let tables = tables.into_iter().filter_map(|(id, title, table)| Some(TableSection { id, title, table: table? }));
     let metadata = &results.metadata;

@@ -55,6 +55,10 @@ pub struct MatrixCell {
     pub scope: BaselineScope,
     /// Whether it was measured.
     pub status: CellStatus,
+    /// Number of counted samples.
+    pub samples: usize,
+    /// How many of them something beside the workload disturbed.
+    pub disturbed: usize,
     /// The samples of each measured scenario.
     pub scenarios: BTreeMap<Scenario, ScenarioSamples>,
     /// Times in nanoseconds from dialling to a usable connection, one for each connection.
@@ -92,14 +96,22 @@ pub struct BaselineScope {
 pub type CellFilter = Vec<(String, Vec<String>)>;
 
 /// The samples of a scenario.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScenarioSamples {
     /// Number of requested iterations.
     pub iterations: usize,
-    /// Bytes per second or nanoseconds, in the order in which they were taken.
+    /// Bytes per second or nanoseconds of each iteration of all samples, in the order in which they were taken.
+    pub values: Vec<f64>,
+    /// Of each sample the median of its iterations: those of one process vary together, so that only these are
+    /// independent.
     pub samples: Vec<f64>,
-    /// Whether each stands for several iterations, of which it is the median: nothing else of them was reported.
+    /// Whether each of the values stands for several iterations, of which it is the median: nothing else of them was
+    /// reported.
     pub are_medians: bool,
+    /// Bytes of an iteration, in both directions; 0 if they are not known.
+    pub bytes: u64,
+    /// CPU time of the dialers in all iterations, in seconds; `None` if it is not known.
+    pub cpu_seconds: Option<f64>,
 }
 
 impl CellStatus {
@@ -139,16 +151,25 @@ impl MatrixCell {
         self.values.get(at)?.as_deref()
     }
 
-    /// The samples of a scenario, if they count.
-    pub(super) fn samples(&self, scenario: &Scenario) -> Option<Samples> {
-        let measured = self.scenarios.get(scenario)?;
-        (self.status == CellStatus::Pass).then(|| Samples::new(&measured.samples).ok()).flatten()
+    /// The figures of a scenario, if they count.
+    fn counted(&self, scenario: &Scenario) -> Option<&ScenarioSamples> {
+        self.scenarios.get(scenario).filter(|_| self.status == CellStatus::Pass)
     }
 
-    /// The statistics of a scenario, if its samples count and are those of single iterations.
+    /// The samples of a scenario, if they count: one value each.
+    pub(super) fn samples(&self, scenario: &Scenario) -> Option<Samples> {
+        Samples::new(&self.counted(scenario)?.samples).ok()
+    }
+
+    /// The iterations of a scenario, if they count.
+    pub(super) fn iterations(&self, scenario: &Scenario) -> Option<Samples> {
+        Samples::new(&self.counted(scenario)?.values).ok()
+    }
+
+    /// The statistics of the iterations of a scenario, if they count and are single ones.
     pub(super) fn statistics(&self, scenario: &Scenario) -> Option<BoxStatistics> {
         self.scenarios.get(scenario).filter(|measured| !measured.are_medians)?;
-        self.samples(scenario).map(|samples| BoxStatistics::of(&samples))
+        self.iterations(scenario).map(|iterations| BoxStatistics::of(&iterations))
     }
 
     /// Whether a filter matches it.
@@ -158,7 +179,7 @@ impl MatrixCell {
         })
     }
 
-    /// The median of a scenario, if its samples count.
+    /// The median over the samples of a scenario, if they count.
     pub fn median(&self, scenario: &Scenario) -> Option<f64> {
         self.samples(scenario).map(|samples| samples.median())
     }

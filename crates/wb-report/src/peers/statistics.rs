@@ -33,9 +33,9 @@ impl BoxStatistics {
         Self { low_whisker, q1, median, q3, high_whisker, outliers }
     }
 
-    /// A summary to draw, whose range is that of the whiskers.
+    /// A summary to draw: whiskers and quartiles of iterations, and the median of the samples with its interval.
     pub(super) fn drawn(&self, samples: &Samples) -> Summary {
-        Summary { min: self.low_whisker, max: self.high_whisker, ..Summary::of(samples) }
+        Summary { min: self.low_whisker, q1: self.q1, q3: self.q3, max: self.high_whisker, ..Summary::of(samples) }
     }
 }
 

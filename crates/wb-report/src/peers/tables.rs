@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use wb_model::Quantity;
 use wb_stats::{Estimate, NoInterval, Samples, Summary};
 
 use super::display::DisplayScenario;
@@ -138,6 +139,36 @@ pub(super) fn connecting(results: &MatrixResults) -> Option<FigureTable> {
     })
 }
 
+/// What was transferred for the figures: samples, iterations, bytes, and the CPU time that it took.
+pub(super) fn work(results: &MatrixResults) -> Option<FigureTable> {
+    let scenarios: Vec<Scenario> = results.scenarios().into_iter().filter(Scenario::is_rate).collect();
+    let row = |cell: &MatrixCell| {
+        let of_scenario = |scenario: &Scenario| {
+            let measured = cell.scenarios.get(scenario).filter(|measured| measured.bytes > 0);
+            let quantity = |value: f64, unit: &'static str| Quantity { value, unit }.to_string();
+            let work =
+                measured.map(|measured| format!("{} × {}", measured.iterations, quantity(measured.bytes as f64, "B")));
+            let cpu = measured.and_then(|measured| {
+                let gigabytes = measured.iterations as f64 * measured.bytes as f64 / 1e9;
+                Some(format!("{}/GB", quantity(measured.cpu_seconds? / gigabytes, "s")))
+            });
+            [work, cpu].map(|figure| figure.unwrap_or_else(|| NONE.to_owned()))
+        };
+        let counts = [cell.samples, cell.disturbed].map(|count| count.to_string());
+        (cell.name.clone(), counts.into_iter().chain(scenarios.iter().flat_map(of_scenario)).collect())
+    };
+    let cells = || results.baselines.iter().chain(&results.tests).filter(|cell| cell.samples > 0);
+    let heads = scenarios.iter().flat_map(|scenario| [scenario.name().to_owned(), "CPU of dialer".to_owned()]);
+    let first = ["cell", "samples", "disturbed"].map(str::to_owned);
+    (cells().count() > 0).then(|| FigureTable {
+        title: "iterations and bytes of all samples, and the CPU time of the dialer's process, its start included"
+            .to_owned(),
+        over: None,
+        heads: first.into_iter().chain(heads).collect(),
+        rows: cells().map(row).collect(),
+    })
+}
+
 /// The cells with a figure.
 fn measured(results: &MatrixResults) -> impl Iterator<Item = &MatrixCell> {
     results.tests.iter().filter(|cell| cell.scenarios.keys().any(|scenario| cell.median(scenario).is_some()))
@@ -153,8 +184,11 @@ mod tests {
     fn cell(upload: &[f64], download: &[f64]) -> MatrixCell {
         let scenario = |samples: &[f64]| ScenarioSamples {
             iterations: samples.len(),
+            values: samples.to_vec(),
             samples: samples.to_vec(),
-            are_medians: false,
+            bytes: 32 << 20,
+            cpu_seconds: Some(0.5),
+            ..ScenarioSamples::default()
         };
         MatrixCell {
             name: "a x b".to_owned(),
@@ -163,6 +197,8 @@ mod tests {
             values: Vec::new(),
             scope: BaselineScope::default(),
             status: CellStatus::Pass,
+            samples: upload.len(),
+            disturbed: 1,
             scenarios: BTreeMap::from([(Scenario::Upload, scenario(upload)), (Scenario::Download, scenario(download))]),
             connect: Vec::new(),
             first_byte: Vec::new(),
@@ -185,6 +221,15 @@ mod tests {
             MatrixResults { tests: vec![cell(&noisy, &steady)], baselines: vec![baseline], ..MatrixResults::default() };
         let figures = overhead(&results).unwrap().rows.remove(0).1;
         assert!(figures[1].starts_with("225.0 % [-") && figures[1].ends_with("%] a"), "{figures:?}");
+    }
+
+    #[test]
+    fn the_work_behind_figures_is_shown() {
+        let results = MatrixResults { tests: vec![cell(&[1e9; 6], &[1e9; 6])], ..MatrixResults::default() };
+        let table = work(&results).unwrap();
+        let figures = &table.rows[0].1;
+        assert_eq!(figures[..3], ["6", "1", "6 × 32 MiB"], "{figures:?}");
+        assert!(figures[3].ends_with("s/GB"), "{figures:?}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Writes `results.yaml` in the suites' shape. Keys beyond theirs: `axes` and `scenarios` with those that the suites do
-//! not have, `cause` of a cell that did not pass, `connect` and `firstByte`.
+//! not have, `cause` and `gate` of a cell that did not pass, `connect` and `firstByte`, `sampleMedians`, and `weighbridge`.
 
 use std::fmt::Write;
 
@@ -55,7 +55,8 @@ fn write_results(out: &mut String, results: &MatrixResults) -> std::fmt::Result 
             write_cell(out, results, cell)?;
         }
     }
-    Ok(())
+    // By which the import recognises that all figures have passed the gates of this program.
+    writeln!(out, "\nweighbridge:\n  version: {}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Numbers of cells, and how many of them passed.
@@ -97,6 +98,9 @@ fn write_cell(out: &mut String, results: &MatrixResults, cell: &MatrixCell) -> s
     if let Some(cause) = cell.status.cause() {
         writeln!(out, "    cause: {}", scalar(&cause))?;
     }
+    if let CellStatus::Invalid { gate, .. } = &cell.status {
+        writeln!(out, "    gate: {gate}")?;
+    }
     for scenario in Scenario::STANDARD {
         write_scenario(out, cell, &scenario, "    ")?;
     }
@@ -108,8 +112,9 @@ fn write_cell(out: &mut String, results: &MatrixResults, cell: &MatrixCell) -> s
     for (key, samples) in [("connect", &cell.connect), ("firstByte", &cell.first_byte)] {
         if !samples.is_empty() {
             writeln!(out, "    {key}:")?;
-            let measured = ScenarioSamples { iterations: samples.len(), samples: samples.clone(), are_medians: false };
-            write_statistics(out, &Scenario::Latency, &measured, "      ")?;
+            let times =
+                SuiteStatistics { iterations: samples.len(), values: samples, samples: &[], are_medians: false };
+            times.write(out, &Scenario::Latency, "      ")?;
         }
     }
     Ok(())
@@ -117,41 +122,57 @@ fn write_cell(out: &mut String, results: &MatrixResults, cell: &MatrixCell) -> s
 
 fn write_scenario(out: &mut String, cell: &MatrixCell, scenario: &Scenario, indent: &str) -> std::fmt::Result {
     let name = scenario.name();
-    match cell.scenarios.get(scenario).filter(|measured| !measured.samples.is_empty()) {
+    match cell.scenarios.get(scenario).filter(|measured| !measured.values.is_empty()) {
         Some(measured) => {
             writeln!(out, "{indent}{name}:")?;
-            write_statistics(out, scenario, measured, &format!("{indent}  "))
+            let ScenarioSamples { iterations, values, samples, are_medians, .. } = measured;
+            let statistics = SuiteStatistics { iterations: *iterations, values, samples, are_medians: *are_medians };
+            statistics.write(out, scenario, &format!("{indent}  "))
         }
         None => writeln!(out, "{indent}{name}: null"),
     }
 }
 
-/// Writes samples and their statistics. Of iterations whose median alone is known, nothing else is written.
-fn write_statistics(
-    out: &mut String,
-    scenario: &Scenario,
-    measured: &ScenarioSamples,
-    indent: &str,
-) -> std::fmt::Result {
-    let ScenarioSamples { iterations, samples, are_medians } = measured;
-    let all = Samples::new(samples).ok();
-    let statistics = all.as_ref().filter(|_| !are_medians).map(BoxStatistics::of);
-    let number = |value: Option<f64>| value.map_or_else(|| "null".to_owned(), |value| scenario.suite_number(value));
-    let list = |values: &[f64]| {
-        let numbers: Vec<String> = values.iter().map(|value| scenario.suite_number(*value)).collect();
-        format!("[{}]", numbers.join(", "))
-    };
-    let of = |pick: fn(&BoxStatistics) -> f64| number(statistics.as_ref().map(pick));
-    let single = if *are_medians { &[] } else { samples.as_slice() };
-    writeln!(out, "{indent}iterations: {iterations}")?;
-    writeln!(out, "{indent}min: {}", of(|statistics| statistics.low_whisker))?;
-    writeln!(out, "{indent}q1: {}", of(|statistics| statistics.q1))?;
-    writeln!(out, "{indent}median: {}", number(all.map(|samples| samples.median())))?;
-    writeln!(out, "{indent}q3: {}", of(|statistics| statistics.q3))?;
-    writeln!(out, "{indent}max: {}", of(|statistics| statistics.high_whisker))?;
-    writeln!(out, "{indent}outliers: {}", list(statistics.as_ref().map_or(&[], |statistics| &statistics.outliers)))?;
-    writeln!(out, "{indent}samples: {}", list(single))?;
-    writeln!(out, "{indent}unit: {}", scenario.suite_unit())
+/// Figures of iterations, of which the suites know no samples.
+struct SuiteStatistics<'a> {
+    iterations: usize,
+    values: &'a [f64],
+    /// Of each sample the median of its iterations, which the suites do not have.
+    samples: &'a [f64],
+    are_medians: bool,
+}
+
+impl SuiteStatistics<'_> {
+    /// Writes the figures and their statistics. Of iterations whose median alone is known, nothing else is written.
+    fn write(&self, out: &mut String, scenario: &Scenario, indent: &str) -> std::fmt::Result {
+        let Self { iterations, values, samples, are_medians } = self;
+        let all = Samples::new(values).ok();
+        let statistics = all.as_ref().filter(|_| !are_medians).map(BoxStatistics::of);
+        let number = |value: Option<f64>| value.map_or_else(|| "null".to_owned(), |value| scenario.suite_number(value));
+        let list = |values: &[f64]| {
+            let numbers: Vec<String> = values.iter().map(|value| scenario.suite_number(*value)).collect();
+            format!("[{}]", numbers.join(", "))
+        };
+        let of = |pick: fn(&BoxStatistics) -> f64| number(statistics.as_ref().map(pick));
+        let single: &[f64] = if *are_medians { &[] } else { values };
+        writeln!(out, "{indent}iterations: {iterations}")?;
+        writeln!(out, "{indent}min: {}", of(|statistics| statistics.low_whisker))?;
+        writeln!(out, "{indent}q1: {}", of(|statistics| statistics.q1))?;
+        writeln!(out, "{indent}median: {}", number(all.map(|samples| samples.median())))?;
+        writeln!(out, "{indent}q3: {}", of(|statistics| statistics.q3))?;
+        writeln!(out, "{indent}max: {}", of(|statistics| statistics.high_whisker))?;
+        writeln!(
+            out,
+            "{indent}outliers: {}",
+            list(statistics.as_ref().map_or(&[], |statistics| &statistics.outliers))
+        )?;
+        writeln!(out, "{indent}samples: {}", list(single))?;
+        writeln!(out, "{indent}unit: {}", scenario.suite_unit())?;
+        if !samples.is_empty() {
+            writeln!(out, "{indent}sampleMedians: {}", list(samples))?;
+        }
+        Ok(())
+    }
 }
 
 /// A text as a YAML scalar: plain where that is unambiguous, in double quotes otherwise.

@@ -37,7 +37,8 @@ fn outcome(checks: &[Value]) -> ComparisonResult {
         "totals": {
             "better": 1, "minor-gain": 0, "equivalent": 0, "minor-loss": 0, "worse": 1, "differs": 0,
             "inconclusive": 0, "errors": 0, "missing": 0, "invalid": 0, "incomparable": 0, "not-primary": 0,
-            "groups-regressed": 0, "groups-improved": 0
+            "groups-regressed": 0, "groups-improved": 0,
+            "standard-deviations": { "compared": 1, "better": 0, "worse": 1, "not-compared": 0 }
         },
         "exit_code": 2
     }))
@@ -83,13 +84,14 @@ fn text_has_units_gains_and_unescaped_names() {
                  mean 183743 → 150000; -18.36 % of ±5 %
 
     totals
-      improved       1
-      minor-gain     0
-      equivalent     0
-      minor-loss     0
-      regressed      1
-      errors         0
-      regression by  tolerance
+      improved             1
+      minor-gain           0
+      equivalent           0
+      minor-loss           0
+      regressed            1
+      standard deviations  1 of these: 1 regressed
+      errors               0
+      regression by        tolerance
     ");
 }
 
@@ -112,7 +114,7 @@ fn markdown_has_units() {
 /// A group of checks as in a comparison by statistics: not decisive.
 fn group(id: &str, notable_members: usize) -> Value {
     json!({ "id": id, "members": 9, "score": 3.0, "improvement": -3.0, "tolerance": 2.5, "status": "regressed", "decides": false,
-            "notable_members": notable_members })
+            "final_verdict": "regressed", "notable_members": notable_members })
 }
 
 #[test]
@@ -260,7 +262,7 @@ fn geometric_averages_say_that_they_are_of_speed() {
     );
     let mut outcome = example();
     let group = json!({ "id": "Localhost/*", "members": 3, "score": -7.0, "improvement": -7.0, "is_geometric": true,
-        "tolerance": 5.0, "status": "regressed", "decides": true, "notable_members": 0 });
+        "tolerance": 5.0, "status": "regressed", "decides": true, "final_verdict": "regressed", "notable_members": 0 });
     outcome.groups = serde_json::from_value(json!([group])).unwrap();
     for output in [text(&outcome, &[], &[], &[], Verbosity::Changes, PLAIN), markdown(&outcome)] {
         assert!(output.contains("7.00 % worse on average (geometric mean of speed), tolerance 5.00 %"), "{output}");

@@ -485,7 +485,8 @@ fn what_only_the_last_build_has_is_new_in_every_output_and_fails_nothing() {
         comment.contains("**1 new**; one check compared") || comment.contains("**1 new**; 1 check compared"),
         "{comment}"
     );
-    let xml = junit(&outcome, FailOn { gain: true, strictness: Strictness::Inconclusive }).unwrap();
+    let xml =
+        junit(&outcome, FailOn { gain: true, strictness: Strictness::Inconclusive, ..FailOn::default() }).unwrap();
     assert!(xml.contains("failures=\"0\" errors=\"0\" skipped=\"1\""), "{xml}");
     assert!(xml.contains("<skipped message=\"new: not in the first build\""), "{xml}");
 }
@@ -647,4 +648,57 @@ fn values_below_zero_have_no_factor_and_change_their_sign_only_if_they_do() {
     let both = [with(check("1", 0.0, "regressed"), json!({ "direction": "higher" })), check("2", 0.8, "improved")];
     let sentence = headline(&outcome(&both));
     assert!(sentence.contains("which became zero, and 20.0 % faster"), "{sentence}");
+}
+
+/// An equivalent check whose shift has this certainty.
+fn equivalent(case: u32, ratio: f64, certainty: &str) -> Value {
+    let aspect = json!({ "aspect": "shift", "ratio": ratio, "interval": null, "runs_interval": null,
+        "p_by_samples": p(0.001), "p_by_runs": p(0.3), "certainty": certainty, "alone": "equivalent" });
+    with(check(&case.to_string(), ratio, "equivalent"), json!({ "aspects": [aspect] }))
+}
+
+#[test]
+fn a_certain_loss_within_the_threshold_is_in_the_sentence_however_many_checks_have_it() {
+    let sentence = |checks: &[(f64, &str)]| {
+        let checks = (1..).zip(checks).map(|(case, (ratio, certainty))| equivalent(case, *ratio, certainty));
+        headline(&outcome(&checks.collect::<Vec<_>>()))
+    };
+    for count in [2, 10, 40] {
+        let all: Vec<(f64, &str)> =
+            (0..count).map(|i| (1.028 + 0.004 * f64::from(i) / f64::from(count - 1), "runs")).collect();
+        assert_eq!(
+            sentence(&all),
+            format!(
+                "`b` and `a` are equivalent in all {count} checks; `b` is slower in all {count} of them by estimates of 2.8 to \
+                 3.2 %, within the threshold"
+            )
+        );
+    }
+    assert!(sentence(&[(1.03, "samples"), (1.02, "runs"), (0.97, "samples"), (1.04, "none")]).ends_with(
+        "all 4 checks; `b` is slower in 2 of 4 equivalent checks by estimates of 2.0 to 3.0 % and faster in 1 of 4 \
+             equivalent checks by an estimate of 3.0 % between these runs, within the threshold"
+    ));
+    assert_eq!(
+        sentence(&[(1.03, "samples")]),
+        "`b` and `a`: one check, equivalent; `b` is slower by an estimate of 3.0 % between these runs, within the threshold"
+    );
+    assert_eq!(sentence(&[(1.03, "none"), (0.97, "none")]), "`b` and `a` are equivalent in all 2 checks");
+}
+
+#[test]
+fn what_tolerances_find_by_single_values_was_measured() {
+    let by_tolerance = |case: &str, score: f64, samples: [usize; 2]| {
+        let decided = if score > 0.0 { "regressed" } else { "improved" };
+        let properties = json!({ "decided_by": "tolerance", "score": score, "difference": score, "samples": samples });
+        with(check(case, 1.0, decided), properties)
+    };
+    let sentence = |checks: &[Value]| headline(&outcome(checks));
+    assert_eq!(
+        sentence(&[by_tolerance("1", 7.0, [1, 1])]),
+        "`b` was measured 7.0 % slower in a n=1 (time) than `a`; each side is one value, whose noise is unknown"
+    );
+    assert_eq!(sentence(&[by_tolerance("1", 7.0, [5, 5])]), "`b` is 7.0 % slower in a n=1 (time) than `a`");
+    let some = sentence(&[by_tolerance("1", 7.0, [5, 1]), by_tolerance("2", 9.0, [5, 5])]);
+    assert!(some.starts_with("`b` was measured slower in 2 checks"), "{some}");
+    assert!(some.ends_with("; in one of these checks a side is one value, whose noise is unknown"), "{some}");
 }

@@ -27,15 +27,17 @@ pub(super) fn compare(
     let by_tolerance =
         tolerance::Options { tolerance: threshold, directions: directions.clone(), ..tolerance::Options::default() };
     let threshold = Threshold::Percent(threshold);
-    let by_statistics = |run_noise| {
+    let by_statistics = |run_noise, is_noise_of_results| {
+        let directions = directions.clone();
         let options =
-            statistical::Options { threshold, directions: directions.clone(), run_noise, ..Default::default() };
+            statistical::Options { threshold, directions, run_noise, is_noise_of_results, ..Default::default() };
         statistical::compare(&builds, &[], &options)
     };
     let tolerances = tolerance::compare(&builds, &[], &by_tolerance);
     // The revisions' own runs show how much runs differ.
-    let mut statistics = by_statistics(RunPrior::NONE);
-    let assumed = by_statistics(config.run_prior());
+    let mut statistics = by_statistics(RunPrior::NONE, false);
+    // Of single values it is assumed. What is found is confirmed by other runs before it is named.
+    let assumed = by_statistics(config.run_prior(), true);
     for check in statistics.iter_mut().flat_map(|statistics| &mut statistics.checks) {
         if check.counts.has_several_runs() || check.counts.min_samples() >= ENOUGH_SAMPLES {
             continue;

@@ -87,7 +87,7 @@ pub enum BisectError {
     },
     /// The endpoints are single values, which differ too little to classify any revision.
     #[error(
-        "the good and the bad revision are single values that differ too little to classify others: runs of one revision are \
+        "the good and the bad revision are single values that differ too little to classify others: results of one revision are \
          assumed to differ by {run_noise} %"
     )]
     SingleValues {

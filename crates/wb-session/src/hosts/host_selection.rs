@@ -207,8 +207,8 @@ pub(super) async fn report_mismatches(
     Ok(())
 }
 
-/// The address by which other hosts reach a host.
-pub(super) fn data_address(host: &Host) -> String {
-    let declared = host.params.extra.get(DATA_ADDRESS).and_then(|value| value.as_str());
-    declared.unwrap_or(&host.address.host).to_owned()
+/// The address by which other hosts reach a host. They do not know the names of the ssh configuration here.
+pub(super) fn data_address(connected: &ConnectedHost) -> String {
+    let declared = connected.host.params.extra.get(DATA_ADDRESS).and_then(|value| value.as_str());
+    declared.unwrap_or(&connected.network_name).to_owned()
 }

@@ -179,7 +179,7 @@ async fn connect_remotes(
         match connected {
             Ok(connected) => {
                 host_selection::report_host(&connected, events).await?;
-                let address = Some(host_selection::data_address(&connected.host));
+                let address = Some(host_selection::data_address(&connected));
                 pool.workers.push(PooledWorker { address, ..PooledWorker::with_facts(connected.worker).await? });
             }
             Err(error) => {

@@ -196,6 +196,7 @@ mod tests {
             exit_reason: ExitReason::Exited { status: 1 },
             stdout: stdout.into(),
             stdout_digest: None,
+            arrivals: Vec::new(),
             stderr: stderr.into(),
             started_ns: 0,
             ended_ns: 0,

@@ -1,6 +1,6 @@
 //! Daemons that kill processes when memory becomes scarce.
 
-use wb_agent::{Worker, WorkerError};
+use wb_agent::{Command, Worker, WorkerError};
 use wb_sys::undo::ManagedResource;
 
 /// Their units of systemd.
@@ -11,7 +11,7 @@ pub(super) async fn active_units(worker: &Worker) -> Result<Vec<&'static str>, W
     let mut active = Vec::new();
     if worker.which("systemctl", &[]).await?.is_some() {
         for unit in UNITS {
-            if worker.succeeds("systemctl", &["is-active", "--quiet", unit]).await? {
+            if worker.succeeds(Command::new(["systemctl", "is-active", "--quiet", unit])).await? {
                 active.push(unit);
             }
         }

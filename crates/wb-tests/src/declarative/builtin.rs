@@ -9,12 +9,14 @@ macro_rules! definitions {
 }
 
 /// File name and text of each built-in definition.
-const DEFINITIONS: [(&str, &str); 9] = definitions![
+const DEFINITIONS: [(&str, &str); 11] = definitions![
     "7z.toml",
     "compile-c.toml",
+    "himeno-c.toml",
     "hpcc.toml",
     "iperf3.toml",
     "openssl-speed.toml",
+    "ramspeed-c.toml",
     "sockperf.toml",
     "stress-ng.toml",
     "sysbench-cpu.toml",

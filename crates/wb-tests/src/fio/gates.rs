@@ -7,7 +7,7 @@ use wb_sys::process::ResourceUsage;
 
 use super::job::{FioJob, Operation, TestType};
 use super::job_file_settings;
-use super::report::FioReport;
+use super::report::{FioReport, JobReport};
 use super::run::{MEMORY_FILE, OUTPUT_NAME};
 use crate::{Artefacts, Measurement};
 
@@ -24,6 +24,10 @@ pub(super) fn check_work(measurement: &mut Measurement, job: &FioJob, report: &F
         let name = &job_report.jobname;
         measurement
             .require(job_report.error == 0, Gate::Work, || format!("{name} ended with error {}", job_report.error));
+        measurement.require(job_report.total_err == 0, Gate::Work, || {
+            let JobReport { total_err, first_error, .. } = job_report;
+            format!("{total_err} operations of {name} failed, the first with error {first_error}")
+        });
         for operation in job.test_type.operations() {
             let (kind, counts) = (operation.name(), job_report.operation(*operation));
             measurement.require(counts.total_ios > 0 && counts.io_bytes > 0, Gate::Work, || {
@@ -255,6 +259,9 @@ mod tests {
         };
         assert_eq!(work_rejection(&job(TestType::Write), &stdout), "job-0 completed no write");
         assert_eq!(work_rejection(&read, &stdout.replace("\"error\": 0", "\"error\": 5")), "job-0 ended with error 5");
+        // `continue_on_error`.
+        let went_on = stdout.replace("\"error\": 0", "\"error\": 0, \"total_err\": 7, \"first_error\": 5");
+        assert_eq!(work_rejection(&read, &went_on), "7 operations of job-0 failed, the first with error 5");
         assert_eq!(
             work_rejection(&read, &stdout.replacen("\"short_ios\": 0", "\"short_ios\": 3", 1)),
             "3 reads of job-0 were short or dropped"

@@ -99,6 +99,10 @@ pub struct FioJob {
     pub direct: bool,
     /// Whether writes complete only when the data is on the storage (O_SYNC).
     pub sync: bool,
+    /// Writes after each of which fsync is called; 0: never.
+    pub fsync: u32,
+    /// Writes after each of which fdatasync is called; 0: never.
+    pub fdatasync: u32,
     /// Maximum operations per second, for each job and kind; 0: no limit.
     pub rate_iops: u32,
     /// Measured time.
@@ -136,6 +140,11 @@ impl FioJob {
         self.targets.len() * self.numjobs as usize
     }
 
+    /// Whether it calls fsync or fdatasync.
+    pub fn has_syncs(&self) -> bool {
+        self.test_type.writes() && (self.fsync > 0 || self.fdatasync > 0)
+    }
+
     /// Whether a server opens the targets instead of fio.
     pub fn has_server(&self) -> bool {
         !self.connection.is_empty()
@@ -167,9 +176,9 @@ impl FioJob {
             ("ramp_time", format!("{}ms", milliseconds(self.ramptime))),
             ("time_based", "1".to_owned()),
         ];
-        if self.rate_iops > 0 {
-            options.push(("rate_iops", self.rate_iops.to_string()));
-        }
+        let counts = [("fsync", self.fsync), ("fdatasync", self.fdatasync), ("rate_iops", self.rate_iops)];
+        options
+            .extend(counts.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name, count.to_string())));
         options.extend(self.connection.iter().cloned());
         options.extend(self.histogram_options());
         options

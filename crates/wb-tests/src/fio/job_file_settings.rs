@@ -41,7 +41,7 @@ const fn option(
     ParamOption { param, option, fio_default, kind }
 }
 
-const OPTIONS: [ParamOption; 11] = [
+const OPTIONS: [ParamOption; 13] = [
     option("test-types", "rw", Some("read"), ValueKind::Pattern),
     option("block-sizes", "bs", Some("4k"), ValueKind::Size),
     option("file-size", "size", None, ValueKind::Size),
@@ -49,6 +49,8 @@ const OPTIONS: [ParamOption; 11] = [
     option("numjobs", "numjobs", Some("1"), ValueKind::Number),
     option("direct", "direct", Some("0"), ValueKind::Flag),
     option("sync", "sync", Some("0"), ValueKind::Flag),
+    option("fsync", "fsync", Some("0"), ValueKind::Number),
+    option("fdatasync", "fdatasync", Some("0"), ValueKind::Number),
     option("rate-iops", "rate_iops", Some("0"), ValueKind::Number),
     option("ioengine", "ioengine", Some("psync"), ValueKind::Text),
     option("runtime", "runtime", None, ValueKind::Time),
@@ -237,8 +239,8 @@ mod tests {
     #[test]
     fn every_option_of_a_job_file_becomes_the_value_of_its_parameter() {
         let template = "[global]\nreadwrite=randrw:8\nblocksize=4K,4k\nsize=1G\niodepth=3\nnumjobs=2\ndirect=1\nsync=1\n\
-                        rate_iops=1000,1000\nioengine=null\nruntime=2\nramp_time=500ms\n[job1]\n";
-        let values = ["randrw", "4k", "1g", "3", "2", "true", "true", "1000", "null", "2s", "500ms"];
+                        fsync=5\nfdatasync=6\nrate_iops=1000,1000\nioengine=null\nruntime=2\nramp_time=500ms\n[job1]\n";
+        let values = ["randrw", "4k", "1g", "3", "2", "true", "true", "5", "6", "1000", "null", "2s", "500ms"];
         for (option, value) in OPTIONS.iter().zip(values) {
             assert_eq!(resolved(template, option.param), one(value), "{}", option.param);
         }

@@ -88,6 +88,9 @@ impl TypedTest for Fio {
         {
             return Some(reason);
         }
+        if params.job_file.is_empty() && params.has_syncs() && !params.test_type().writes() {
+            return Some(format!("fsync and fdatasync follow writes, and `{}` only reads", params.test_type().name()));
+        }
         sysinfo::contradiction(&params.sysinfo).or_else(|| job_error(&params.job(params.targets.clone())))
     }
 
@@ -108,7 +111,7 @@ impl TypedTest for Fio {
     }
 
     fn metrics(&self, params: &Params) -> Vec<Metric> {
-        values::metrics(params.test_types, params.rate_iops > 0)
+        values::metrics(params.test_types, params.rate_iops > 0, params.has_syncs())
     }
 
     async fn prepare(&self, params: &Params, context: &WorkerContext) -> Result<Prepared, Failure> {
@@ -271,6 +274,13 @@ mod tests {
         assert_eq!(unsupported(r#"{"block-sizes": 1000, "direct": false}"#), None);
         assert!(unsupported(r#"{"block-sizes": "1m", "file-size": "64k"}"#).unwrap().contains("invalid file-size 64k"));
         assert!(unsupported(r#"{"runtime": 0}"#).unwrap().contains("at least 10ms"));
+        for option in ["fsync", "fdatasync"] {
+            assert_eq!(unsupported(&format!(r#"{{"test-types": "randrw", "{option}": 1}}"#)), None);
+            assert_eq!(
+                unsupported(&format!(r#"{{"test-types": "randread", "{option}": 1}}"#)).unwrap(),
+                "fsync and fdatasync follow writes, and `randread` only reads"
+            );
+        }
         assert!(unsupported(r#"{"job-file": "/nosuch"}"#).unwrap().contains("cannot read"));
     }
 

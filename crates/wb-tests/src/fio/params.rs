@@ -26,6 +26,10 @@ pub struct Params {
     pub direct: bool,
     /// Whether a write completes only when the data is on the storage (O_SYNC)
     pub sync: bool,
+    /// Writes of a job after each of which it calls fsync, whose latencies are metrics; 0: never
+    pub fsync: u32,
+    /// Writes of a job after each of which it calls fdatasync, whose latencies are metrics; 0: never
+    pub fdatasync: u32,
     /// Maximum operations per second of each job, separately for reads and for writes; 0: no limit
     pub rate_iops: u32,
     /// Duration of the measurement of a sample, at least 10ms
@@ -88,6 +92,8 @@ impl Default for Params {
             block_sizes: None,
             direct: true,
             sync: false,
+            fsync: 0,
+            fdatasync: 0,
             rate_iops: 0,
             runtime: Nanos(180 * SECOND),
             ramptime: Nanos(10 * SECOND),
@@ -123,6 +129,11 @@ impl Params {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }
 
+    /// Whether fsync or fdatasync is called after writes.
+    pub fn has_syncs(&self) -> bool {
+        self.fsync > 0 || self.fdatasync > 0
+    }
+
     /// The fio job on these paths.
     pub fn job(&self, targets: Vec<String>) -> FioJob {
         FioJob {
@@ -131,6 +142,8 @@ impl Params {
             file_size: self.file_size,
             direct: self.direct,
             sync: self.sync,
+            fsync: self.fsync,
+            fdatasync: self.fdatasync,
             rate_iops: self.rate_iops,
             runtime: self.runtime,
             ramptime: self.ramptime,

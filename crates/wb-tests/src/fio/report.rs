@@ -47,10 +47,19 @@ pub struct JobReport {
     pub start_delay: u64,
     /// errno of the error that ended it, or 0.
     pub error: i64,
+    /// Operations that failed while it went on (`continue_on_error`).
+    #[serde(default)]
+    pub total_err: u64,
+    /// errno of the first of them.
+    #[serde(default)]
+    pub first_error: i64,
     /// Its reads.
     pub read: OperationReport,
     /// Its writes.
     pub write: OperationReport,
+    /// Its calls of fsync and fdatasync.
+    #[serde(default)]
+    pub sync: Option<SyncReport>,
     /// CPU time in user mode, in percent of its run time.
     pub usr_cpu: f64,
     /// CPU time in the kernel, in percent of its run time.
@@ -75,6 +84,13 @@ pub struct OperationReport {
     /// Latency from submission to completion.
     pub clat_ns: LatencyReport,
     /// Latency from before submission to completion.
+    pub lat_ns: LatencyReport,
+}
+
+/// Report of the calls that wait for the storage. fio 3.33 has no other figure of them.
+#[derive(Debug, Clone, Deserialize)]
+pub struct SyncReport {
+    /// Their latencies.
     pub lat_ns: LatencyReport,
 }
 

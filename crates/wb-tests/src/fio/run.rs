@@ -70,6 +70,7 @@ pub(crate) fn engine_ability(ioengine: &str) -> ProgramFeature {
         name: format!("the ioengine `{ioengine}`"),
         // Succeeds only for an engine that exists and has options.
         arguments: vec![format!("--enghelp={ioengine}")],
+        inherit: Vec::new(),
         source: engine_hint(ioengine).unwrap_or_default().to_owned(),
     }
 }

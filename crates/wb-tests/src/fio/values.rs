@@ -7,19 +7,22 @@ use super::histogram::Histogram;
 use super::histogram_log::{self, HistogramInterval};
 use super::job::{FioJob, HISTOGRAM_LOG_PREFIX, Operation, TestType};
 use super::job_template;
-use super::report::{self, FioReport, JobReport, OperationReport};
+use super::report::{self, FioReport, JobReport, LatencyReport, OperationReport};
 use super::run::{JOB_FILE, OUTPUT_NAME};
 use crate::{Artefacts, LatencySeries, Measurement, Rejection};
 
 const PERCENTILES: [(&str, f64); 6] =
     [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)];
 
+/// Prefix of the latencies of fsync and fdatasync.
+const SYNC_PREFIX: &str = "sync-";
+
 /// Metrics of an access pattern; for mixed reads and writes those of each kind, and of both together. Without a
 /// pattern, the metrics of all patterns. With a limited rate the mean latencies are primary, too: the rate is that of
-/// the limit, and a slower device shows in them alone.
-pub fn metrics(test_type: Option<TestType>, has_rate_limit: bool) -> Vec<Metric> {
+/// the limit, and a slower device shows in them alone. With syncs, their latencies are metrics if the pattern writes.
+pub fn metrics(test_type: Option<TestType>, has_rate_limit: bool, has_syncs: bool) -> Vec<Metric> {
     let Some(test_type) = test_type else {
-        let [mut all, mixed] = [TestType::Read, TestType::Rw].map(|one| metrics(Some(one), has_rate_limit));
+        let [mut all, mixed] = [TestType::Read, TestType::Rw].map(|one| metrics(Some(one), has_rate_limit, has_syncs));
         let added: Vec<Metric> = mixed.into_iter().filter(|metric| !all.contains(metric)).collect();
         all.extend(added);
         return all;
@@ -32,12 +35,23 @@ pub fn metrics(test_type: Option<TestType>, has_rate_limit: bool) -> Vec<Metric>
             metrics.push(Metric::throughput(&format!("{prefix}iops"), "ops/s"));
             metrics.push(Metric::throughput(&format!("{prefix}bandwidth"), "B/s"));
         }
-        let mean = Metric::latency(&format!("{prefix}mean"), "ns");
+        let (mean, percentiles) = latency_metrics(&prefix);
         metrics.push(if has_rate_limit { mean.primary() } else { mean });
-        metrics.extend(PERCENTILES.iter().map(|(name, _)| Metric::latency(&format!("{prefix}{name}"), "ns")));
+        metrics.extend(percentiles);
+    }
+    if has_syncs && test_type.writes() {
+        let (mean, percentiles) = latency_metrics(SYNC_PREFIX);
+        metrics.push(mean);
+        metrics.extend(percentiles);
     }
     metrics.extend([Metric::resource("cpu-user", "%"), Metric::resource("cpu-system", "%")]);
     metrics
+}
+
+/// The mean of latencies, and their percentiles.
+fn latency_metrics(prefix: &str) -> (Metric, impl Iterator<Item = Metric>) {
+    let metric = move |name: &str| Metric::latency(&format!("{prefix}{name}"), "ns");
+    (metric("mean"), PERCENTILES.iter().map(move |(name, _)| metric(name)))
 }
 
 /// Prefix of an operation's metrics; empty if it is the only operation.
@@ -136,19 +150,30 @@ fn set_throughput(measurement: &mut Measurement, job: &FioJob, phases: &[Vec<&Jo
 fn set_latency(measurement: &mut Measurement, job: &FioJob, report: &FioReport) {
     let operations = job.test_type.operations();
     for operation in operations {
-        let prefix = metric_prefix(*operation, operations);
-        let all = || report.jobs.iter().map(|job| &job.operation(*operation).clat_ns);
-        let mut histogram = Histogram::default();
-        all().for_each(|latency| histogram.merge(latency.bins.iter().map(|(at, count)| (*at, *count))));
-        let count: f64 = all().map(|latency| latency.count as f64).sum();
-        let sum: f64 = all().map(|latency| latency.mean * latency.count as f64).sum();
-        if count > 0.0 {
-            measurement.set(Class::Latency, &format!("{prefix}mean"), sum / count);
-        }
-        for (name, percent) in PERCENTILES {
-            if let Some(value) = histogram.percentile(percent) {
-                measurement.set(Class::Latency, &format!("{prefix}{name}"), value as f64);
-            }
+        let all = report.jobs.iter().map(|job| &job.operation(*operation).clat_ns);
+        set_latency_of_all(measurement, &metric_prefix(*operation, operations), all);
+    }
+    if job.has_syncs() {
+        let syncs = report.jobs.iter().filter_map(|job| job.sync.as_ref());
+        set_latency_of_all(measurement, SYNC_PREFIX, syncs.map(|sync| &sync.lat_ns));
+    }
+}
+
+/// Sets the latencies of all jobs together; nothing if there were none.
+fn set_latency_of_all<'a>(measurement: &mut Measurement, prefix: &str, all: impl Iterator<Item = &'a LatencyReport>) {
+    let mut histogram = Histogram::default();
+    let (mut count, mut sum) = (0.0, 0.0);
+    for latency in all {
+        histogram.merge(latency.bins.iter().map(|(at, count)| (*at, *count)));
+        count += latency.count as f64;
+        sum += latency.mean * latency.count as f64;
+    }
+    if count > 0.0 {
+        measurement.set(Class::Latency, &format!("{prefix}mean"), sum / count);
+    }
+    for (name, percent) in PERCENTILES {
+        if let Some(value) = histogram.percentile(percent) {
+            measurement.set(Class::Latency, &format!("{prefix}{name}"), value as f64);
         }
     }
 }
@@ -212,6 +237,7 @@ fn unlogged(log: &[HistogramInterval], job: &JobReport) -> Vec<HistogramInterval
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
     use wb_model::Validity;
     use wb_model::outcome::Gate;
 
@@ -227,16 +253,40 @@ mod tests {
             let stdout = output(&[(0, ios(Operation::Read), ios(Operation::Write))]);
             let measurement = study_output(&job(test_type), &stdout);
             assert_eq!(measurement.validity, Validity::Valid, "{test_type:?}");
-            for metric in metrics(Some(test_type), false) {
+            for metric in metrics(Some(test_type), false, false) {
                 assert!(measurement.get(&metric).is_some(), "{test_type:?}: {}", metric.name);
             }
-            assert_eq!(measurement.values.len(), metrics(Some(test_type), false).len());
+            assert_eq!(measurement.values.len(), metrics(Some(test_type), false, false).len());
+        }
+    }
+
+    #[test]
+    fn syncs_of_all_jobs_have_latencies_of_their_own() {
+        let latency = |count: u64, at: u64| json!({ "lat_ns": { "mean": at, "max": at, "N": count, "bins": { at.to_string(): count } } });
+        let mut report: Value = serde_json::from_str(&output(&[(0, 0, 1000), (0, 0, 1000)])).unwrap();
+        for (at, sync) in [latency(30, 2000), latency(10, 4000)].into_iter().enumerate() {
+            report["jobs"][at]["sync"] = sync;
+        }
+        let of = |job: &FioJob| study_output(job, &report.to_string());
+        let syncing = FioJob { fdatasync: 1, ..job(TestType::Write) };
+        let measurement = of(&syncing);
+        for metric in metrics(Some(TestType::Write), false, true) {
+            assert!(measurement.get(&metric).is_some(), "{}", metric.name);
+        }
+        assert_eq!(
+            ["mean", "p50", "p99"].map(|name| value(&measurement, &format!("latency/sync-{name}"))),
+            [2500.0, 2000.0, 4000.0]
+        );
+        assert_eq!(value(&measurement, "latency/mean"), 1e6);
+        for other in [job(TestType::Write), FioJob { fsync: 1, ..job(TestType::Read) }] {
+            let names = |metrics: Vec<Metric>| metrics.iter().filter(|metric| metric.name.starts_with("sync")).count();
+            assert_eq!(names(metrics(Some(other.test_type), false, other.has_syncs())), 0);
         }
     }
 
     #[test]
     fn metrics_without_a_pattern_include_those_of_mixed_operations() {
-        let all = metrics(None, false);
+        let all = metrics(None, false, false);
         let has = |name: &str| all.iter().filter(|metric| metric.name == name).count() == 1;
         assert!(has("iops") && has("p99") && has("read-p99") && has("write-bandwidth") && has("cpu-user"));
         assert_eq!(all.iter().filter(|metric| metric.primary).count(), 1);
@@ -245,7 +295,7 @@ mod tests {
     #[test]
     fn latencies_decide_too_where_the_rate_is_limited() {
         let primary = |test_type, has_rate_limit| -> Vec<String> {
-            let metrics = metrics(Some(test_type), has_rate_limit);
+            let metrics = metrics(Some(test_type), has_rate_limit, false);
             metrics.iter().filter(|metric| metric.primary).map(|metric| metric.key().to_string()).collect()
         };
         assert_eq!(primary(TestType::Rw, false), ["throughput/iops"]);

@@ -110,7 +110,7 @@ impl<T: ExportTest> TypedTest for T {
     }
 
     fn metrics(&self, params: &T::Params) -> Vec<Metric> {
-        values::metrics(params.as_ref().test_types, params.as_ref().rate_iops > 0)
+        values::metrics(params.as_ref().test_types, params.as_ref().rate_iops > 0, false)
     }
 
     async fn prepare(&self, params: &T::Params, context: &WorkerContext) -> Result<Prepared, Failure> {

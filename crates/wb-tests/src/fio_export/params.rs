@@ -96,6 +96,8 @@ impl ExportParams {
             file_size: self.file_size,
             direct: false,
             sync: false,
+            fsync: 0,
+            fdatasync: 0,
             rate_iops: self.rate_iops,
             runtime: self.runtime,
             ramptime: self.ramptime,

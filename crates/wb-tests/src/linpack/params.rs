@@ -127,6 +127,20 @@ impl Params {
         }
     }
 
+    /// A parameter with another value than its default that a program does not use, or the built-in kernel without one.
+    fn unused_by(&self, kind: Option<ProgramKind>) -> Option<&'static str> {
+        let default = Self::default();
+        let of_programs =
+            [("use-omp", self.use_omp != default.use_omp), ("kmp-affinity", self.kmp_affinity != default.kmp_affinity)];
+        let of_xlinpack = [
+            ("lininput-header", self.lininput_header != default.lininput_header),
+            ("lininput-subheader", self.lininput_subheader != default.lininput_subheader),
+        ];
+        let of_programs = of_programs.into_iter().filter(|_| kind.is_none());
+        let of_xlinpack = of_xlinpack.into_iter().filter(|_| kind != Some(ProgramKind::Xlinpack));
+        of_programs.chain(of_xlinpack).find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
     /// Contradiction among the parameters, independent of the machine, if any.
     pub(super) fn contradiction(&self) -> Option<String> {
         let (size, leading, alignment) = (*self.problem_sizes, self.leading_dimension(), self.alignment_values);
@@ -149,7 +163,12 @@ impl Params {
         }
         if !self.is_external() {
             let reason = "requires `linpack-binary`; the built-in kernel is placed by `cpus` and `memory-nodes`";
-            return (!self.numactl_args.is_empty()).then(|| parameter_error("numactl-args", reason));
+            let placed = (!self.numactl_args.is_empty()).then(|| parameter_error("numactl-args", reason));
+            let reason = "has no effect on the built-in kernel: requires `linpack-binary`";
+            return placed.or_else(|| Some(parameter_error(self.unused_by(None)?, reason)));
+        }
+        if let Some(name) = self.unused_by(Some(self.program_kind())) {
+            return Some(parameter_error(name, "has no effect on HPL and HPCC: it is a line of xlinpack's input"));
         }
         let (trials, max_trials) = (self.trials().unwrap_or(1), self.program_kind().max_trials());
         let reason =
@@ -230,5 +249,23 @@ mod tests {
         let hpcc = Params { linpack_binary: "hpcc".into(), run_trials: AutoCount::Fixed(2), ..Params::default() };
         assert!(contradiction(hpcc).contains("at most 1 times"));
         assert_eq!(Params::default().contradiction(), None);
+    }
+
+    #[test]
+    fn a_parameter_without_effect_is_reported() {
+        let reason = |json: &str| serde_json::from_str::<Params>(json).unwrap().contradiction().unwrap_or_default();
+        let given = [
+            ("use-omp", "false"),
+            ("kmp-affinity", r#""compact""#),
+            ("lininput-header", r#""a""#),
+            ("lininput-subheader", r#""a""#),
+        ];
+        for (name, value) in given {
+            let alone = reason(&format!(r#"{{"{name}": {value}}}"#));
+            assert!(alone.starts_with(&format!("`{name}`: has no effect on the built-in kernel")), "{alone}");
+            let with = |binary: &str| reason(&format!(r#"{{"{name}": {value}, "linpack-binary": "{binary}"}}"#));
+            assert_eq!(with("xlinpack_xeon64"), "");
+            assert_eq!(with("xhpl").is_empty(), !name.starts_with("lininput"), "{name}");
+        }
     }
 }

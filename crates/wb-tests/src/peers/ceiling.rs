@@ -2,7 +2,7 @@
 
 use wb_agent::{Command, Stream};
 use wb_model::{Nanos, Placement};
-use wb_net::ceiling::TOKEN_VARIABLE;
+use wb_net::ceiling::{Ceiling, TOKEN_VARIABLE};
 use wb_net::control::Token;
 
 use super::cell::{PeersCell, Side};
@@ -28,7 +28,7 @@ pub(super) struct CeilingServer {
 
 impl CeilingServer {
     /// Starts the server, and measures for the first time.
-    pub(super) async fn start(cell: &PeersCell, host: &str, attempt: &mut Attempt) -> Result<Self, Failure> {
+    pub(super) async fn start(cell: &PeersCell, host: &str, attempt: &mut Attempt) -> Result<(Self, Ceiling), Failure> {
         let token = Token::generate().map_err(|error| Failure::refused(error.to_string()))?;
         let context = attempt.context.server(0);
         let server_placement = placement(Side::Listener, cell, &context.placement, &context.facts);
@@ -41,8 +41,8 @@ impl CeilingServer {
         let address = address.ok_or_else(|| Failure::crashed("the server of the ceiling does not listen"))?;
         let client_placement = placement(Side::Dialer, cell, &attempt.context.placement, &attempt.context.facts);
         let ceiling = Self { server, address, token, client_placement };
-        ceiling.measure(CEILINGS[0], attempt).await?;
-        Ok(ceiling)
+        let first = ceiling.measure(CEILINGS[0], attempt).await?;
+        Ok((ceiling, first))
     }
 
     /// Measures again, and ends the server.
@@ -54,11 +54,13 @@ impl CeilingServer {
         Ok(())
     }
 
-    async fn measure(&self, name: &str, attempt: &mut Attempt) -> Result<(), Failure> {
+    async fn measure(&self, name: &str, attempt: &mut Attempt) -> Result<Ceiling, Failure> {
         let config = serde_json::to_string(&self.address).map_err(|error| Failure::refused(error.to_string()))?;
         let program = attempt.context.worker().program().to_owned();
         let client = command([&program, "exec", "ceiling-client", &config], &self.token, &self.client_placement);
-        attempt.run(name, client).await.map(drop)
+        let measured = attempt.run(name, client).await?;
+        serde_json::from_slice(&measured.stdout)
+            .map_err(|error| Failure::crashed(format!("the client of the ceiling printed no result: {error}")))
     }
 }
 

@@ -11,15 +11,16 @@ use wb_model::{
     Facts, Metric, Nanos, Param, ParamValue, Params as RawParams, Placement, Requirement, Sha256, Topology,
 };
 use wb_peers::{
-    CustomScenario, Dialect, EndpointCommand, Expectations, ExpectedFailure, FigureCheck, Launch, Matrix, Scenario,
+    CustomScenario, Dialect, EndpointCommand, Expectations, ExpectedFailure, FigureCheck, Launch, Matrix, Payload,
+    Scenario,
 };
 use wb_plan::CatalogCell;
 
 use super::matrix_file::{
-    CEILING_OF, CELL_NAME, CHECKS, COMPARED_WITH, COUNTED_BY, DIALER, IS_BASELINE, LISTENER, SCENARIOS,
+    CEILING_OF, CELL_NAME, CHECKS, COMPARED_WITH, COUNTED_BY, DIALER, IS_BASELINE, LISTENER, PAYLOAD, SCENARIOS,
 };
 use super::params::{Params, ScenarioRun};
-use super::{Peers, engine, sample, study};
+use super::{Peers, container, engine, sample, study};
 use crate::shared_params::decode;
 use crate::test::{AnyPrepared, NamedFile};
 use crate::{
@@ -52,6 +53,8 @@ pub(super) struct PeersCell {
     pub(super) checks: Vec<FigureCheck>,
     /// Whether the counts of the listener are exact.
     pub(super) has_listener_counts: bool,
+    /// What becomes of the payload on its way.
+    pub(super) payload: Payload,
 }
 
 /// How both sides of a cell are started.
@@ -108,6 +111,7 @@ impl PeersCell {
             matrix.remove(param);
         }
         let has_listener_counts = matrix.remove(COUNTED_BY).is_none();
+        let payload = matrix.remove(PAYLOAD).map(|payload| parse_param(PAYLOAD, &payload.to_string())).transpose()?;
         let (standard_scenarios, custom_scenarios) = match matrix.remove(SCENARIOS) {
             Some(listed) => {
                 let texts = texts(&listed);
@@ -132,6 +136,7 @@ impl PeersCell {
             custom_scenarios,
             checks,
             has_listener_counts,
+            payload: payload.unwrap_or_default(),
         })
     }
 
@@ -213,7 +218,8 @@ impl CatalogCell for PeersCell {
         let mut required: Vec<Requirement> = own.map(|program| requirement(&self.program(&program), "")).collect();
         let engine = self.params.container_engine;
         if launch.uses_containers() {
-            required.push(requirement(engine.program(), engine.package()));
+            let program = requirement(engine.program(), engine.package());
+            required.push(program.with_feature(container::working_engine(engine)));
         }
         if launch.dialect.is_suite() {
             required.push(requirement("redis-server", "redis-server"));

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use wb_agent::Command;
+use wb_model::ProgramFeature;
 use wb_model::secrets::mask_arguments;
 use wb_peers::{ContainerImage, Scenario};
 use wb_sys::undo::ManagedResource;
@@ -26,6 +27,17 @@ esac"#;
 /// Variables that tell an engine where its containers and its daemon are.
 const ENGINE_VARIABLES: [&str; 5] =
     ["CONTAINERS_CONF", "CONTAINERS_STORAGE_CONF", "DOCKER_HOST", "DOCKER_CONFIG", "XDG_RUNTIME_DIR"];
+
+/// An engine that works, which its program does not show: a daemon may be stopped, or a sandbox forbid everything.
+pub(super) fn working_engine(engine: ContainerEngine) -> ProgramFeature {
+    let program = engine.program();
+    ProgramFeature {
+        name: "a container engine that runs".to_owned(),
+        arguments: vec!["info".to_owned()],
+        inherit: ENGINE_VARIABLES.map(str::to_owned).to_vec(),
+        source: format!("`{program} info` does not succeed there"),
+    }
+}
 
 /// A container that was created, for the record of its sample.
 #[derive(Debug, Serialize)]

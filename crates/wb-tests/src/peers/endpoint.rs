@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wb_agent::{Command, ExitReason, Stream};
+use wb_agent::{Command, ExitReason, ProcessOutput, Stream};
 use wb_model::{Bytes, Facts, Nanos, Placement};
 use wb_peers::EndpointCommand;
 use wb_peers::launch::Values;
@@ -232,7 +232,7 @@ pub(super) async fn dial(
     endpoint: &EndpointCommand,
     dial: &Dial<'_>,
     attempt: &mut Attempt,
-) -> Result<(), Failure> {
+) -> Result<ProcessOutput, Failure> {
     let Dial { name, run, listener } = dial;
     let placement = placement(Side::Dialer, cell, &attempt.context.placement, &attempt.context.facts);
     let values = vec![
@@ -243,7 +243,7 @@ pub(super) async fn dial(
         ("iterations", run.iterations.to_string()),
     ];
     let process = EndpointProcess { cell, side: Side::Dialer, endpoint, name, values, variables: Vec::new() };
-    let command = process.start_command(&attempt.context).await?.record(name, attempt)?;
+    let command = process.start_command(&attempt.context).await?.record(name, attempt)?.times_output();
     let limit = attempt.context.limit;
     let iterations = cell.params.iteration_limit.0.saturating_mul(u64::from(run.iterations));
     attempt.context.limit = Nanos(iterations.min(limit.0));
@@ -257,7 +257,7 @@ pub(super) async fn dial(
     let count = format!("{done} of {} iterations", run.iterations);
     let failed = output.iterations.iter().find_map(|iteration| Some((iteration, iteration.error.as_deref()?)));
     if let Some((iteration, error)) = failed {
-        let kind = FailureKind::of_iteration(iteration.t_connect.is_some(), error);
+        let kind = FailureKind::of_iteration(iteration.t_connect.or(iteration.t_open).is_some(), error);
         return Err(kind.failure(format!("{name}: {error} (after {count})"), &logs));
     }
     match finished.exit_reason {
@@ -268,7 +268,7 @@ pub(super) async fn dial(
             if !reason.is_success() {
                 attempt.add_finding(format!("{name}: the dialer of `{}` ended with {reason}", cell.dialer));
             }
-            Ok(())
+            Ok(finished)
         }
         reason => Err(FailureKind::Crash.failure(format!("{name}: {reason} after {count}"), &logs)),
     }

@@ -73,7 +73,7 @@ fn flowops(run: &ScenarioRun) -> String {
 pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), Failure> {
     let protocol = protocol(cell).ok_or_else(|| Failure::refused("the engine has no such transport"))?;
     let host = listen_host(&attempt.context, attempt.context.server(0))?;
-    let ceiling = CeilingServer::start(cell, &host, attempt).await?;
+    let (ceiling, _) = CeilingServer::start(cell, &host, attempt).await?;
     let text = profile(protocol, &cell.scenario_runs());
     attempt.add_artefact(PROFILE, text.clone());
     let path = attempt.context.path(PROFILE);
@@ -85,9 +85,7 @@ pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), 
     let server = side(Side::Listener, attempt.context.server(0));
     let before = InterfaceBytes::read(&attempt.context).await?;
     run_placed(&workload, client, &[server], attempt).await?;
-    let after = InterfaceBytes::read(&attempt.context).await?;
-    let traffic = serde_json::to_vec(&Traffic { before, after });
-    attempt.add_artefact(&traffic_name(CLIENT_NAME), traffic.map_err(|error| Failure::refused(error.to_string()))?);
+    attempt.add_json(&traffic_name(CLIENT_NAME), &Traffic::since(before, attempt).await?)?;
     ceiling.finish(attempt).await
 }
 
@@ -125,12 +123,12 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) 
         let bytes = run.bytes() as f64;
         let rates: Vec<f64> = iterations.iter().map(|iteration| bytes / iteration.seconds).collect();
         let raw = raw_rate(&run, ceiling);
-        check_rate(&mut measurement, name, raw, &rates, ceiling);
+        check_rate(&mut measurement, cell, name, raw, &rates, ceiling);
         set_rate(&mut measurement, name, &rates, raw);
     }
     let seconds = transactions.iter().map(|transaction| transaction.seconds).sum();
     check_durations(&mut measurement, CLIENT_NAME, seconds, process.elapsed_seconds);
-    check_total_traffic(&mut measurement, CLIENT_NAME, sent, received, &traffic);
+    check_total_traffic(&mut measurement, cell, CLIENT_NAME, sent, received, &traffic);
     Ok(measurement)
 }
 

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use wb_model::Params as RawParams;
 use wb_peers::Scenario;
 use wb_peers::suite_output::SuiteOutput;
+use wb_sys::process::ResourceUsage;
 
 use super::cell::PeersCell;
 use super::engine;
@@ -16,6 +18,12 @@ use crate::{Artefacts, Rejection};
 
 /// The suites report latencies in milliseconds.
 const SECONDS_PER_MILLISECOND: f64 = 1e-3;
+
+/// The part of a dialer's record that is needed.
+#[derive(Deserialize)]
+struct DialerRecord {
+    usage: ResourceUsage,
+}
 
 /// The values of the iterations of one or more samples. Empty where a scenario was not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,18 +45,28 @@ pub struct ScenarioValues {
     pub values: Vec<f64>,
     /// Whether any value is the median of all iterations of a sample, because the individual ones were not reported.
     pub are_medians: bool,
+    /// Bytes of an iteration, in both directions; 0 if they are not known.
+    pub bytes: u64,
+    /// CPU time of the dialers, in seconds; `None` if it is not known of each, or one process did other scenarios, too.
+    pub cpu_seconds: Option<f64>,
 }
 
 impl ScenarioValues {
     /// The values of the iterations of `run`.
     pub(super) fn new(run: &ScenarioRun, values: Vec<f64>, are_medians: bool) -> Self {
-        Self { iterations: run.iterations as usize, values, are_medians }
+        let iterations = run.iterations as usize;
+        Self { iterations, values, are_medians, bytes: run.bytes(), cpu_seconds: None }
     }
 
     fn extend(&mut self, other: Self) {
         self.iterations += other.iterations;
+        self.cpu_seconds = match self.values.is_empty() {
+            true => other.cpu_seconds,
+            false => self.cpu_seconds.zip(other.cpu_seconds).map(|(own, more)| own + more),
+        };
         self.values.extend(other.values);
         self.are_medians |= other.are_medians;
+        self.bytes = other.bytes;
     }
 }
 
@@ -71,8 +89,10 @@ impl IterationValues {
         // Endpoints that print a line of JSON per iteration: one process per scenario.
         let mut all = Self::default();
         for run in cell.scenario_runs() {
-            let bytes = artefacts.bytes(&format!("{}.stdout", run.scenario.name()))?;
-            all.add(run, &EndpointOutput::parse(&bytes).iterations);
+            let name = run.scenario.name().to_owned();
+            let bytes = artefacts.bytes(&format!("{name}.stdout"))?;
+            let process: DialerRecord = artefacts.json(&format!("{name}.process.json"))?;
+            all.add(run, &EndpointOutput::parse(&bytes).iterations, process.usage);
         }
         Ok(all)
     }
@@ -101,14 +121,16 @@ impl IterationValues {
         Self { scenarios: cell.scenario_runs().into_iter().filter_map(of_run).collect(), ..Self::default() }
     }
 
-    fn add(&mut self, run: ScenarioRun, iterations: &[Iteration]) {
+    fn add(&mut self, run: ScenarioRun, iterations: &[Iteration], usage: ResourceUsage) {
         let rate = |iteration: &Iteration| Some((iteration.sent + iteration.received) as f64 / iteration.duration()?);
         if run.scenario == Scenario::Download {
             self.first_byte.extend(iterations.iter().filter_map(Iteration::first_byte));
         }
         let is_rate = run.scenario.is_rate();
         let value = |iteration: &Iteration| if is_rate { rate(iteration) } else { iteration.duration() };
-        let figures = ScenarioValues::new(&run, iterations.iter().filter_map(value).collect(), false);
+        let values = iterations.iter().filter_map(value).collect();
+        let cpu_seconds = Some((usage.user_ns + usage.system_ns) as f64 / 1e9);
+        let figures = ScenarioValues { cpu_seconds, ..ScenarioValues::new(&run, values, false) };
         self.scenarios.entry(run.scenario).or_default().extend(figures);
         self.connect.extend(iterations.first().and_then(Iteration::connect));
     }

@@ -2,8 +2,8 @@
 
 use wb_model::Quantity;
 use wb_net::ceiling::Ceiling;
-use wb_peers::Scenario;
 use wb_peers::plausibility::{Implausibility, asymmetric_rates, clustered_times, quantised_times, slow_start};
+use wb_peers::{Payload, Scenario};
 
 use super::cell::PeersCell;
 use super::gates::raw_rate;
@@ -58,7 +58,13 @@ pub(super) fn add_findings(
             add(&one.name, slow_start(bytes, shortest, ceiling.median_round_trip));
         }
     }
-    for one in measured {
+    if cell.payload != Payload::Wire {
+        measurement.findings.push(format!(
+            "the payload is {}: it is compared neither with bytes on interfaces nor with the rate of a raw connection",
+            cell.payload.name()
+        ));
+    }
+    for one in measured.iter().filter(|_| cell.payload == Payload::Wire) {
         add_foreign_traffic(measurement, one);
         let share = one.rates().iter().copied().fold(0.0, f64::max) / raw_rate(&one.run, ceiling);
         if one.run.scenario.is_rate() && share > NOTABLE_SHARE {

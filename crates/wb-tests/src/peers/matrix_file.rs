@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wb_diagnostics::{Diagnostic, suggest};
 use wb_model::{MetricKey, Param, ParamValue, Params as RawParams};
 use wb_peers::{
-    Cell, Counts, CustomScenario, Decision, Expectations, Matrix, MatrixError, Scenario, SelectionError, read_matrix,
-    select,
+    Cell, Counts, CustomScenario, Decision, Expectations, Matrix, MatrixError, Payload, Scenario, SelectionError,
+    read_matrix, select,
 };
 use wb_plan::{CellMatrix, MatrixCell};
 
@@ -35,9 +35,11 @@ pub const CEILING_OF: &str = "ceiling-of";
 pub const COMPARED_WITH: &str = "compared-with";
 /// The parameter of a cell whose listener does not count exactly.
 pub(super) const COUNTED_BY: &str = "counted-by";
+/// The parameter of a cell whose payload does not cross the interfaces as it is.
+pub(super) const PAYLOAD: &str = "payload";
 /// Parameters that the matrix sets beside its axes.
-pub(super) const MATRIX_PARAMS: [&str; 9] =
-    [DIALER, LISTENER, CELL_NAME, IS_BASELINE, SCENARIOS, CHECKS, CEILING_OF, COMPARED_WITH, COUNTED_BY];
+pub(super) const MATRIX_PARAMS: [&str; 10] =
+    [DIALER, LISTENER, CELL_NAME, IS_BASELINE, SCENARIOS, CHECKS, CEILING_OF, COMPARED_WITH, COUNTED_BY, PAYLOAD];
 
 /// Peers files, each read once.
 #[derive(Debug, Default)]
@@ -142,6 +144,12 @@ fn matrix_cell(matrix: &Matrix, expectations: &Expectations<'_>, cell: &Cell<'_>
     }
     if listener.launch.as_ref().is_some_and(|launch| launch.counts == Counts::Dialer) {
         params.insert(COUNTED_BY.to_owned(), text(DIALER));
+    }
+    let [of_dialer, of_listener] =
+        [dialer, listener].map(|one| one.launch.as_ref().map(|launch| launch.payload).unwrap_or_default());
+    let payload = Payload::of_pair(of_dialer, of_listener);
+    if payload != Payload::Wire {
+        params.insert(PAYLOAD.to_owned(), text(payload.name()));
     }
     MatrixCell { name, axes, params, server: listener.server.clone() }
 }

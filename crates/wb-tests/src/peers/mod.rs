@@ -6,6 +6,7 @@
 mod ceiling;
 mod cell;
 mod container;
+mod effort;
 mod endpoint;
 mod engine;
 mod failure;
@@ -18,6 +19,7 @@ mod params;
 mod sample;
 mod study;
 mod suite;
+mod timing;
 mod traffic;
 
 use std::path::{Path, PathBuf};

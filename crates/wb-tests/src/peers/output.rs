@@ -82,6 +82,8 @@ pub(super) struct EndpointOutput {
     pub(super) negotiated: Vec<BTreeMap<String, String>>,
     /// The iterations, of a dialer.
     pub(super) iterations: Vec<Iteration>,
+    /// Of each iteration, where its line ends in the output.
+    pub(super) line_ends: Vec<u64>,
     /// The streams, of a listener.
     pub(super) served: Vec<Served>,
     /// Number of lines that are none of these.
@@ -113,12 +115,21 @@ impl EndpointOutput {
     /// Parses standard output; bytes that are no text are replaced.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let mut output = Self::default();
-        let text = String::from_utf8_lossy(bytes);
-        for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let mut end = 0;
+        for (at, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+            end += line.len() as u64;
+            let line = String::from_utf8_lossy(line);
+            let line = line.trim_end();
+            if line.is_empty() {
+                continue;
+            }
             match serde_json::from_str(line) {
                 Ok(Line::Listening { .. }) => {}
                 Ok(Line::Negotiated { negotiated }) => output.negotiated.push(negotiated),
-                Ok(Line::Iteration(iteration)) => output.iterations.push(iteration),
+                Ok(Line::Iteration(iteration)) => {
+                    output.iterations.push(iteration);
+                    output.line_ends.push(end);
+                }
                 Ok(Line::Served(served)) => output.served.push(served),
                 Err(_) => {
                     output.other_lines += 1;

@@ -1,13 +1,18 @@
 //! A sample: the ceiling of the path, a listener with the dialers of each scenario, and the ceiling again.
 
 use wb_agent::ExitReason;
+use wb_net::ceiling::Ceiling;
 use wb_peers::{Dialect, EndpointCommand};
 
 use super::ceiling::CeilingServer;
 use super::cell::{CellLaunch, PeersCell};
+use super::effort::SizeComparison;
 use super::endpoint::{Dial, Listener, dial, listen_host};
 use super::failure::FailureKind;
+use super::output::EndpointOutput;
 use super::params::ScenarioRun;
+use super::study::ScenarioOutput;
+use super::timing::line_arrivals;
 use super::traffic::{InterfaceBytes, Traffic};
 use super::{engine, suite};
 use crate::{Attempt, Failure};
@@ -20,6 +25,11 @@ const MAX_LOG: usize = 64 << 10;
 /// Artefact name of a scenario's traffic.
 pub(super) fn traffic_name(scenario: &str) -> String {
     format!("{scenario}.traffic.json")
+}
+
+/// Artefact name of the times at which the output of a dialer arrived.
+pub(super) fn arrivals_name(dial: &str) -> String {
+    format!("{dial}.arrivals.json")
 }
 
 /// Artefact name of a scenario's probe.
@@ -38,6 +48,36 @@ pub(super) fn dials(cell: &PeersCell) -> Vec<(String, ScenarioRun)> {
     all
 }
 
+/// What the names of the artefacts of repetitions begin with.
+pub(super) fn repeat_prefix(name: &str) -> String {
+    format!("{name}-again-")
+}
+
+/// Number of rounds in which a transfer and its probe are repeated before their times make a sample invalid.
+const ROUNDS: u32 = 5;
+
+/// What repeats a scenario and its probe in one round, with equally many iterations, with the names of the artefacts.
+fn round(run: &ScenarioRun, probe: &ScenarioRun, round: u32) -> [(String, ScenarioRun); 2] {
+    let full = ScenarioRun { iterations: probe.iterations, ..run.clone() };
+    let name = run.scenario.name();
+    let again = |name: &str| format!("{}{round}", repeat_prefix(name));
+    [(again(name), full), (again(&probe_name(name)), probe.clone())]
+}
+
+/// All repetitions that a sample may have, with the names of their artefacts.
+pub(super) fn repeats(cell: &PeersCell) -> Vec<(String, ScenarioRun)> {
+    let of_run = |run: ScenarioRun| {
+        let probe = run.probe();
+        probe.into_iter().flat_map(move |probe| {
+            (1..=ROUNDS).flat_map({
+                let run = run.clone();
+                move |at| round(&run, &probe, at)
+            })
+        })
+    };
+    cell.scenario_runs().into_iter().flat_map(of_run).collect()
+}
+
 /// Takes a sample of a cell.
 pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), Failure> {
     let launch = match cell.launch().map_err(Failure::refused)? {
@@ -46,16 +86,15 @@ pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), 
         CellLaunch::Processes(launch) => return suite::take(cell, &launch, attempt).await,
     };
     let host = listen_host(&attempt.context, attempt.context.server(0))?;
-    let ceiling = CeilingServer::start(cell, &host, attempt).await?;
+    let (ceiling, first_ceiling) = CeilingServer::start(cell, &host, attempt).await?;
     let listener = Listener::start(cell, &launch.listener, &host, attempt.context.server(0)).await?;
     listener.record(attempt).await?;
-    let result = run_dialers(cell, &launch.dialer, &listener, attempt).await;
-    let streams = dials(cell).iter().map(|(_, run)| run.iterations as usize).sum();
-    let expected = if result.is_ok() { streams } else { 0 };
+    let result = run_dialers(cell, &launch.dialer, &listener, &first_ceiling, attempt).await;
+    let expected = *result.as_ref().unwrap_or(&0);
     let log = listener.stop(expected, &attempt.context).await?;
     record_listener_output(log.stdout, &log.stderr, attempt);
     match (log.irregular_end, result) {
-        (None, result) => result?,
+        (None, result) => drop(result?),
         (Some(_), Err(failure @ (Failure::Cancelled | Failure::Lost { .. }))) => return Err(failure),
         (Some(end), result) => {
             // The cause of whatever the dialer reports.
@@ -81,18 +120,44 @@ pub(super) fn record_listener_output(stdout: Vec<u8>, stderr: &[u8], attempt: &m
     attempt.add_artefact(&format!("{LISTENER}.stderr"), &stderr[stderr.len().saturating_sub(MAX_LOG)..]);
 }
 
+/// Runs the dialers of a sample; returns the number of streams.
 async fn run_dialers(
     cell: &PeersCell,
     endpoint: &EndpointCommand,
     listener: &Listener,
+    ceiling: &Ceiling,
     attempt: &mut Attempt,
-) -> Result<(), Failure> {
+) -> Result<usize, Failure> {
+    let mut all = Vec::new();
     for (name, run) in dials(cell) {
-        let before = InterfaceBytes::read(&attempt.context).await?;
-        dial(cell, endpoint, &Dial { name: &name, run, listener }, attempt).await?;
-        let after = InterfaceBytes::read(&attempt.context).await?;
-        let json = serde_json::to_vec(&Traffic { before, after });
-        attempt.add_artefact(&traffic_name(&name), json.map_err(|error| Failure::refused(error.to_string()))?);
+        all.push(run_dialer(cell, endpoint, listener, (name, run), attempt).await?);
     }
-    Ok(())
+    for run in cell.scenario_runs() {
+        let Some(probe) = run.probe().filter(|_| SizeComparison::of(cell, &run, &all, ceiling).is_suspicious()) else {
+            continue;
+        };
+        for at in 1..=ROUNDS {
+            for repeated in round(&run, &probe, at) {
+                all.push(run_dialer(cell, endpoint, listener, repeated, attempt).await?);
+            }
+        }
+    }
+    Ok(all.iter().map(|one| one.run.iterations as usize).sum())
+}
+
+async fn run_dialer(
+    cell: &PeersCell,
+    endpoint: &EndpointCommand,
+    listener: &Listener,
+    (name, run): (String, ScenarioRun),
+    attempt: &mut Attempt,
+) -> Result<ScenarioOutput, Failure> {
+    let before = InterfaceBytes::read(&attempt.context).await?;
+    let finished = dial(cell, endpoint, &Dial { name: &name, run: run.clone(), listener }, attempt).await?;
+    let traffic = Traffic::since(before, attempt).await?;
+    attempt.add_json(&traffic_name(&name), &traffic)?;
+    attempt.add_json(&arrivals_name(&name), &finished.arrivals)?;
+    let output = EndpointOutput::parse(&finished.stdout);
+    let arrivals = line_arrivals(&output, &finished.arrivals);
+    Ok(ScenarioOutput { name, run, output, traffic, elapsed: finished.elapsed().seconds(), arrivals })
 }

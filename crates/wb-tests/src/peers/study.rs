@@ -10,13 +10,15 @@ use wb_stats::Samples;
 use super::ceiling::CEILINGS;
 use super::cell::PeersCell;
 use super::container;
+use super::effort::SizeComparison;
 use super::engine;
 use super::findings::add_findings;
 use super::gates::{self, raw_rate};
 use super::output::{EndpointOutput, Iteration};
 use super::params::ScenarioRun;
-use super::sample::{LISTENER, dials, probe_name, traffic_name};
+use super::sample::{LISTENER, arrivals_name, dials, repeats, traffic_name};
 use super::suite;
+use super::timing::line_arrivals;
 use super::traffic::Traffic;
 use crate::{Artefacts, Measurement, Rejection};
 
@@ -61,6 +63,9 @@ pub(super) struct ScenarioOutput {
     pub(super) traffic: Traffic,
     /// Seconds that the dialer's process ran.
     pub(super) elapsed: f64,
+    /// Of each iteration, when its line arrived, in seconds by the clock of the dialer's worker; empty if this was not
+    /// recorded.
+    pub(super) arrivals: Vec<f64>,
 }
 
 /// The part of a process's record that is needed.
@@ -73,8 +78,15 @@ pub(super) struct ProcessRecord {
 impl ScenarioOutput {
     fn read(name: String, run: ScenarioRun, artefacts: &Artefacts) -> Result<Self, Rejection> {
         let process: ProcessRecord = artefacts.json(&format!("{name}.process.json"))?;
+        let output = EndpointOutput::parse(&artefacts.bytes(&format!("{name}.stdout"))?);
+        let arrivals = match artefacts.length(&arrivals_name(&name)) {
+            Ok(_) => artefacts.json(&arrivals_name(&name))?,
+            // Of a sample that an earlier version took.
+            Err(_) => Vec::new(),
+        };
         Ok(Self {
-            output: EndpointOutput::parse(&artefacts.bytes(&format!("{name}.stdout"))?),
+            arrivals: line_arrivals(&output, &arrivals),
+            output,
             traffic: artefacts.json(&traffic_name(&name))?,
             elapsed: process.elapsed_seconds,
             name,
@@ -116,8 +128,9 @@ fn study_output(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measurement, 
     if engine::is_result(artefacts) {
         return engine::study(cell, artefacts, &ceiling);
     }
-    let all = dials(cell).into_iter().map(|(name, run)| ScenarioOutput::read(name, run, artefacts));
-    let all = all.collect::<Result<Vec<_>, _>>()?;
+    let repeated = repeats(cell).into_iter().filter(|(name, _)| artefacts.length(&format!("{name}.stdout")).is_ok());
+    let all = dials(cell).into_iter().chain(repeated);
+    let all = all.map(|(name, run)| ScenarioOutput::read(name, run, artefacts)).collect::<Result<Vec<_>, _>>()?;
     let listener = EndpointOutput::parse(&artefacts.bytes(&format!("{LISTENER}.stdout"))?);
 
     let mut measurement = Measurement::default();
@@ -126,11 +139,10 @@ fn study_output(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measurement, 
     gates::check_endpoints(&mut measurement, cell, &all, &listener);
     for one in &all {
         gates::check_traffic(&mut measurement, cell, one);
-        gates::check_ceiling(&mut measurement, one, &ceiling);
-        let probe = all.iter().find(|other| other.name == probe_name(&one.name));
-        if let Some(probe) = probe {
-            gates::check_effort(&mut measurement, one, probe, &ceiling);
-        }
+        gates::check_ceiling(&mut measurement, cell, one, &ceiling);
+    }
+    for run in cell.scenario_runs() {
+        SizeComparison::of(cell, &run, &all, &ceiling).check(&mut measurement);
     }
     let measured: Vec<&ScenarioOutput> = all.iter().filter(|one| one.name == one.run.scenario.name()).collect();
     for one in &measured {

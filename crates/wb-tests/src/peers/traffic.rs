@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, WorkerContext};
+use crate::{Attempt, Failure, WorkerContext};
 
 /// Bytes on all interfaces of a network namespace, since they exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -16,6 +16,9 @@ pub(super) struct InterfaceBytes {
 pub(super) struct Traffic {
     pub(super) before: InterfaceBytes,
     pub(super) after: InterfaceBytes,
+    /// Whether both sides are on this worker: then each byte leaves it and arrives, whoever sent it.
+    #[serde(default)]
+    pub(super) is_loopback: bool,
 }
 
 impl InterfaceBytes {
@@ -41,6 +44,13 @@ impl InterfaceBytes {
 }
 
 impl Traffic {
+    /// Bytes between `before` and now.
+    pub(super) async fn since(before: InterfaceBytes, attempt: &Attempt) -> Result<Self, Failure> {
+        let after = InterfaceBytes::read(&attempt.context).await?;
+        let is_loopback = attempt.context.server(0).worker().name() == attempt.context.worker().name();
+        Ok(Self { before, after, is_loopback })
+    }
+
     /// Bytes that left the worker meanwhile, with everything else that ran on it.
     pub(super) fn sent(&self) -> u64 {
         self.after.sent.wrapping_sub(self.before.sent)

@@ -97,16 +97,17 @@ impl TypedTest for Redis {
         let placement = &attempt.context.placement;
         let cpus = params::select_cpus(*params.placement, &placement.cpus, &attempt.context.facts)
             .map_err(Failure::refused)?;
-        let (server_cpu, benchmark_cpu) = cpus.unzip();
+        let (server_cpus, benchmark_cpus) = cpus.unzip();
         let mut placement = placement.clone();
-        placement.cpus = benchmark_cpu.map_or(placement.cpus, |cpu| vec![cpu]);
+        placement.cpus = benchmark_cpus.unwrap_or(placement.cpus);
+        let server_cpus = server_cpus.as_deref();
 
         let requests = match params.requested().or(attempt.work) {
             Some(requests) => requests,
-            None => calibrate(params, server_cpu, &placement, attempt).await?,
+            None => calibrate(params, server_cpus, &placement, attempt).await?,
         };
         attempt.add_artefact(REQUESTS, requests.to_string());
-        let server = RedisServer::start(params, server_cpu, "server", &attempt.context).await?;
+        let server = RedisServer::start(params, server_cpus, "server", &attempt.context).await?;
         let result = measure(&server, params, requests, &placement, attempt).await;
         if result.is_err() {
             attempt.add_artefact(LOG, server.log().await);
@@ -158,7 +159,7 @@ fn benchmark_command(server: &RedisServer, params: &Params, requests: u64) -> Co
 /// Determines how many requests fill the sample's time, on a separate server.
 async fn calibrate(
     params: &Params,
-    server_cpu: Option<u32>,
+    server_cpus: Option<&[u32]>,
     placement: &Placement,
     attempt: &mut Attempt,
 ) -> Result<u64, Failure> {
@@ -172,7 +173,7 @@ async fn calibrate(
     let context = &attempt.context;
     let seconds = attempt.min_time.seconds();
     let max = max_requests(params, &context.facts);
-    let server = RedisServer::start(params, server_cpu, "calibration", context).await?;
+    let server = RedisServer::start(params, server_cpus, "calibration", context).await?;
     let first = (u64::from(params.clients) * u64::from(params.pipeline) * 20).max(MIN_REQUESTS);
     let mut requests = params.round_to_pipeline(first.min(max));
     let (mut rate, mut stdout) = (0.0, Vec::new());

@@ -1,5 +1,7 @@
 //! The parameters of redis, and quantities derived from them.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Axis, Bytes, Facts};
@@ -26,7 +28,8 @@ pub struct Params {
     /// Number of keys, or set elements, that requests choose from at random
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub(super) keyspace: u64,
-    /// CPUs of the server and the benchmark: any, the same CPU, two CPUs of one NUMA node, or of two nodes
+    /// CPUs of the server and the benchmark: any, the same CPU, two CPUs of one NUMA node, or of two nodes; or all CPUs of
+    /// a node for both, or of a node for each, as `numactl --cpunodebind` places them
     pub(super) placement: Axis<CpuPlacement>,
     /// TCP port on 127.0.0.1; 0: a private Unix socket
     pub(super) port: u16,
@@ -76,6 +79,10 @@ pub(super) enum CpuPlacement {
     SameNode,
     /// On CPUs of two nodes
     CrossNode,
+    /// Both on all CPUs of the first node
+    OneNode,
+    /// On all CPUs of two nodes
+    TwoNodes,
 }
 
 impl Default for Params {
@@ -125,16 +132,26 @@ impl Params {
     }
 }
 
+const ONE_NODE: &str = "only one NUMA node of this worker has usable CPUs";
+const NO_CPU: &str = "no usable CPU on this worker";
+
+/// The CPUs of the server and of the benchmark.
+pub(super) type SideCpus = (Vec<u32>, Vec<u32>);
+
 /// Selects the CPUs of the server and of the benchmark; none if the kernel chooses them.
-pub(super) fn select_cpus(
-    placement: CpuPlacement,
-    allowed: &[u32],
-    facts: &Facts,
-) -> Result<Option<(u32, u32)>, String> {
+pub(super) fn select_cpus(placement: CpuPlacement, allowed: &[u32], facts: &Facts) -> Result<Option<SideCpus>, String> {
     let usable = || facts.cpus.iter().filter(|cpu| allowed.is_empty() || allowed.contains(&cpu.id));
     let pairs = || usable().flat_map(|a| usable().filter(move |b| b.id != a.id).map(move |b| (a, b)));
+    let nodes: BTreeSet<u32> = usable().map(|cpu| cpu.node).collect();
+    let on_node = |node: &u32| usable().filter(|cpu| cpu.node == *node).map(|cpu| cpu.id).collect::<Vec<_>>();
     let pair = match placement {
         CpuPlacement::None => return Ok(None),
+        CpuPlacement::OneNode | CpuPlacement::TwoNodes => {
+            let second = if placement == CpuPlacement::TwoNodes { 1 } else { 0 };
+            let sides = nodes.first().zip(nodes.iter().nth(second));
+            let reason = if nodes.is_empty() { NO_CPU } else { ONE_NODE };
+            return sides.map(|(a, b)| Some((on_node(a), on_node(b)))).ok_or_else(|| reason.to_owned());
+        }
         CpuPlacement::SameCpu => usable().next().map(|cpu| (cpu, cpu)),
         // Prefer two cores: threads of one core share more than a node.
         CpuPlacement::SameNode => {
@@ -144,10 +161,10 @@ pub(super) fn select_cpus(
     };
     let reason = match placement {
         CpuPlacement::SameNode => "no NUMA node of this worker has two usable CPUs",
-        CpuPlacement::CrossNode => "only one NUMA node of this worker has usable CPUs",
-        CpuPlacement::None | CpuPlacement::SameCpu => "no usable CPU on this worker",
+        CpuPlacement::CrossNode => ONE_NODE,
+        _ => NO_CPU,
     };
-    pair.map(|(server, benchmark)| Some((server.id, benchmark.id))).ok_or_else(|| reason.to_owned())
+    pair.map(|(server, benchmark)| Some((vec![server.id], vec![benchmark.id]))).ok_or_else(|| reason.to_owned())
 }
 
 #[cfg(test)]
@@ -166,10 +183,16 @@ mod tests {
         let two_nodes = facts(&[(0, 0, 0), (1, 0, 0), (2, 1, 0), (3, 0, 1)]);
         let cpus = |placement| select_cpus(placement, &[], &two_nodes).unwrap();
         assert_eq!(cpus(CpuPlacement::None), None);
-        assert_eq!(cpus(CpuPlacement::SameCpu), Some((0, 0)));
-        assert_eq!(cpus(CpuPlacement::SameNode), Some((0, 2)));
-        assert_eq!(cpus(CpuPlacement::CrossNode), Some((0, 3)));
-        assert_eq!(select_cpus(CpuPlacement::SameNode, &[0, 1], &two_nodes), Ok(Some((0, 1))));
+        let pair = |server, benchmark| Some((vec![server], vec![benchmark]));
+        assert_eq!(cpus(CpuPlacement::SameCpu), pair(0, 0));
+        assert_eq!(cpus(CpuPlacement::SameNode), pair(0, 2));
+        assert_eq!(cpus(CpuPlacement::CrossNode), pair(0, 3));
+        assert_eq!(cpus(CpuPlacement::OneNode), Some((vec![0, 1, 2], vec![0, 1, 2])));
+        assert_eq!(cpus(CpuPlacement::TwoNodes), Some((vec![0, 1, 2], vec![3])));
+        assert_eq!(select_cpus(CpuPlacement::SameNode, &[0, 1], &two_nodes), Ok(pair(0, 1)));
+        assert_eq!(select_cpus(CpuPlacement::OneNode, &[2, 3], &two_nodes), Ok(Some((vec![2], vec![2]))));
+        assert!(select_cpus(CpuPlacement::TwoNodes, &[0, 1], &two_nodes).unwrap_err().contains("only one NUMA node"));
+        assert!(select_cpus(CpuPlacement::OneNode, &[], &Facts::default()).unwrap_err().contains("no usable CPU"));
         assert!(
             select_cpus(CpuPlacement::CrossNode, &[0, 1, 2], &two_nodes).unwrap_err().contains("only one NUMA node")
         );

@@ -26,7 +26,7 @@ impl RedisServer {
     /// Starts a server in a new folder, and waits until it replies.
     pub(super) async fn start(
         params: &Params,
-        cpu: Option<u32>,
+        cpus: Option<&[u32]>,
         name: &str,
         context: &WorkerContext,
     ) -> Result<Self, Failure> {
@@ -34,7 +34,7 @@ impl RedisServer {
         context.run(Command::new(["mkdir", &folder])).await?;
         let (listen, address) = listen_arguments(params.port, &folder)?;
         let mut placement = context.placement.clone();
-        placement.cpus = cpu.map_or(placement.cpus, |cpu| vec![cpu]);
+        placement.cpus = cpus.map_or(placement.cpus, <[u32]>::to_vec);
         let command = Command::new(["redis-server", "--save", "", "--appendonly", "no"])
             .placement(placement.clone())
             .cwd(&folder);

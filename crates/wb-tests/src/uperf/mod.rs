@@ -15,6 +15,7 @@ use crate::fio::record_sysinfo;
 use crate::fio::sysinfo;
 use crate::net::run::{self, NetWorkload};
 use crate::net::{SETUP_SECONDS, values};
+use crate::start_barrier::BarrierSlot;
 use crate::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};
 
 pub use params::Params;
@@ -52,7 +53,9 @@ impl TypedTest for Uperf {
     }
 
     fn unsupported(&self, params: &Params, placement: &Placement, facts: &Facts) -> Option<String> {
-        let unsupported_nodes = || params.nodes().placements(placement, facts).err();
+        // Which worker has which of several nodes is known when it measures.
+        let is_one = params.server_nodes.len().max(params.client_nodes.len()) <= 1;
+        let unsupported_nodes = || params.nodes(0).placements(placement, facts).err().filter(|_| is_one);
         params.contradiction().or_else(|| sysinfo::contradiction(&params.sysinfo)).or_else(unsupported_nodes)
     }
 
@@ -95,7 +98,8 @@ impl TypedTest for Uperf {
             hosts: vec![SERVER.to_owned()],
             response_times: params.log_response_times,
         };
-        run::run(&workload, params.nodes(), attempt).await
+        let position = attempt.context.barrier_slot.as_ref().map_or(0, BarrierSlot::number);
+        run::run(&workload, params.nodes(position), attempt).await
     }
 
     fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {

@@ -31,12 +31,16 @@ pub struct Params {
     /// Connections, each with its own threads; for bidirec in each direction
     #[schemars(extend("minimum" = 1, "maximum" = 10_000, "x-axis" = true, "x-aliases" = ["instance"], "x-default" = "1, 8, and 64"))]
     pub(super) instances: Option<u32>,
-    /// NUMA node that the server runs on; -1: any
-    #[schemars(extend("x-aliases" = ["server-nodes"]))]
+    /// NUMA node that every server runs on; -1: any
     pub(super) server_node: i32,
-    /// NUMA node that the client runs on; -1: any
-    #[schemars(extend("x-aliases" = ["client-nodes"]))]
+    /// NUMA node that every client runs on; -1: any
     pub(super) client_node: i32,
+    /// NUMA nodes of the servers in their order, in place of server-node: those of further servers are any
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) server_nodes: Vec<i32>,
+    /// NUMA nodes of the clients in their order, in place of client-node
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) client_nodes: Vec<i32>,
     /// Samples per set. As in pbench, a set whose standard deviation reaches max-stddev is repeated, and only the last
     /// set counts. With 0 the plan's rule applies instead: sample until the median is as precise as the plan requires
     pub(super) samples: u32,
@@ -62,6 +66,9 @@ pub struct Params {
     /// `sos`, which takes minutes
     pub(super) sysinfo: Vec<Collector>,
 }
+
+/// The number of no node in particular, as in pbench.
+const ANY_NODE: i32 = -1;
 
 /// Traffic pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -112,8 +119,10 @@ impl Default for Params {
             message_sizes: None,
             protocols: None,
             instances: None,
-            server_node: -1,
-            client_node: -1,
+            server_node: ANY_NODE,
+            client_node: ANY_NODE,
+            server_nodes: Vec::new(),
+            client_nodes: Vec::new(),
             samples: 3,
             max_stddev: 5.0,
             max_failures: 6,
@@ -136,8 +145,16 @@ impl Params {
         self.protocols.unwrap_or(Protocol::Tcp)
     }
 
-    pub(super) fn nodes(&self) -> SideNodes {
-        SideNodes { server: self.server_node, client: self.client_node }
+    /// The nodes of a client and its server, given by their position among those that measure at the same time.
+    pub(super) fn nodes(&self, position: usize) -> SideNodes {
+        let node = |nodes: &[i32], of_all| match nodes {
+            [] => of_all,
+            nodes => nodes.get(position).copied().unwrap_or(ANY_NODE),
+        };
+        SideNodes {
+            server: node(&self.server_nodes, self.server_node),
+            client: node(&self.client_nodes, self.client_node),
+        }
     }
 
     pub(super) fn rule(&self) -> Option<SamplingRule> {
@@ -190,6 +207,13 @@ impl Params {
         if protocol == Protocol::Udp && size.0 > MAX_DATAGRAM {
             return Some(format!("invalid message-sizes {size}: a datagram has at most {MAX_DATAGRAM} bytes"));
         }
+        for (side, node, nodes) in
+            [("server", self.server_node, &self.server_nodes), ("client", self.client_node, &self.client_nodes)]
+        {
+            if node != ANY_NODE && !nodes.is_empty() {
+                return Some(format!("both `{side}-node` and `{side}-nodes` are given: expected one of them"));
+            }
+        }
         if self.runtime < Nanos(10_000_000) {
             return Some(format!("invalid runtime {}: expected at least 10ms", self.runtime));
         }
@@ -232,6 +256,20 @@ mod tests {
         );
         assert_eq!(cell.expectation().primary, PrimaryMetric::Rounds);
         assert_eq!(Params::default().interval(), Nanos(1_000_000_000));
+    }
+
+    #[test]
+    fn nodes_are_those_of_all_pairs_or_an_ordered_list() {
+        let nodes = |json: &str, position| {
+            let SideNodes { server, client } = params(json).nodes(position);
+            (server, client)
+        };
+        assert_eq!(nodes("{}", 1), (-1, -1));
+        assert_eq!(nodes(r#"{"server-node": 1}"#, 3), (1, -1));
+        let lists = r#"{"server-nodes": [0, 1], "client-nodes": [-1, 0]}"#;
+        assert_eq!([0, 1, 2].map(|position| nodes(lists, position)), [(0, -1), (1, 0), (-1, -1)]);
+        let both = params(r#"{"client-nodes": [0], "client-node": 1}"#).contradiction().unwrap();
+        assert!(both.starts_with("both `client-node` and `client-nodes`"), "{both}");
     }
 
     #[test]

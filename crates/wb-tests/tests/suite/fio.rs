@@ -52,6 +52,19 @@ fn mixed_operations_have_separate_values_and_totals() {
 }
 
 #[test]
+fn syncs_after_writes_have_latencies() {
+    if !has("fio") {
+        return;
+    }
+    for option in ["fsync", "fdatasync"] {
+        let sample = sample(json!({ "test-types": "write", "ioengine": "psync", "direct": false, option: 2 })).unwrap();
+        let value = |name: &str| sample.assert_valid().value(&format!("latency/{name}"));
+        assert!(value("sync-mean") > 0.0 && value("sync-p50") <= value("sync-p99"), "{option}");
+        assert!(sample.text("fio.job").contains(&format!("\n{option}=2\n")));
+    }
+}
+
+#[test]
 fn samples_share_the_preparation_and_a_rate_is_respected() {
     if !has("fio") {
         return;

@@ -66,8 +66,8 @@ pub(crate) struct BisectRunArgs {
     /// Smallest relevant difference between the good and the bad revision, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = DEFAULT_THRESHOLD, value_parser = parse_threshold)]
     pub(crate) threshold: f64,
-    /// How much runs of one revision are assumed to differ where the good and the bad one are single values without samples,
-    /// as a standard deviation in percent: other runs show it themselves
+    /// How much results of one revision are assumed to differ where the good and the bad one are single values, the noise of
+    /// their samples included, as a standard deviation in percent: other runs show it themselves
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = super::parse_run_noise)]
     pub(crate) run_noise: f64,
     /// Continue even if the good and bad revisions do not differ clearly

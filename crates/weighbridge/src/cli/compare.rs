@@ -56,6 +56,8 @@ pub(crate) enum FailOnArg {
     Unconfirmed,
     /// No verdict, for example with too few samples; includes unconfirmed
     Inconclusive,
+    /// Missing in the last build, invalid or incomparable, or a test that ended in an error
+    Missing,
 }
 
 /// `compare`
@@ -125,9 +127,10 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     pub(crate) fail_on_gain: bool,
     /// Also fail, with exit status 2, on differences that more runs would have to confirm, or with `inconclusive` on
-    /// every check without a verdict as well
+    /// every check without a verdict as well; with `missing` on missing and invalid checks and on errors, in place of
+    /// exit status 3. May be given more than once
     #[arg(long, value_enum, value_name = "VERDICT")]
-    pub(crate) fail_on: Option<FailOnArg>,
+    pub(crate) fail_on: Vec<FailOnArg>,
     /// Print every check and group
     #[arg(long, short)]
     pub(crate) verbose: bool,

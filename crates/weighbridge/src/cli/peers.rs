@@ -14,7 +14,8 @@ const FILTERS: &str = "FILTER is a list of patterns separated by `|`. A pattern 
     or `~ALIAS` of the file; `!` in front selects each id that the pattern does not match.";
 
 /// Exit statuses of `peers list`.
-const LIST_EXIT_STATUS: &str = "exit status: 0 success, 1 error, 4 nothing is selected";
+const LIST_EXIT_STATUS: &str =
+    "exit status: 0 success, 1 error, or something is missing (--check-deps), 4 nothing is selected";
 
 /// Exit statuses of `peers run`.
 const RUN_EXIT_STATUS: &str = "\
@@ -121,6 +122,12 @@ pub(crate) struct PeersListArgs {
     /// Print JSON, with every possible cell
     #[arg(long, conflicts_with = "why")]
     pub(crate) json: bool,
+    /// Print the endpoints and baselines of the selected cells instead
+    #[arg(long, conflicts_with_all = ["why", "json"])]
+    pub(crate) list_impls: bool,
+    /// Check that this machine has what the endpoints of the selected cells need: programs, images, redis
+    #[arg(long, conflicts_with_all = ["why", "json", "list_impls"])]
+    pub(crate) check_deps: bool,
     /// Which cells
     #[command(flatten)]
     pub(crate) selection: MatrixFlags,

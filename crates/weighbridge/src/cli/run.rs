@@ -27,6 +27,20 @@ pub(crate) struct RunFolderFlags {
     pub(crate) secret_from: Vec<String>,
 }
 
+/// A folder for the results in the layout of run-perf
+#[derive(Debug, Clone)]
+pub(crate) struct LayoutFolder {
+    pub(crate) folder: PathBuf,
+}
+
+/// Parses `run-perf=DIR`.
+fn parse_layout(text: &str) -> Result<LayoutFolder, String> {
+    match text.split_once('=') {
+        Some(("run-perf", folder)) if !folder.is_empty() => Ok(LayoutFolder { folder: folder.into() }),
+        _ => Err("expected `run-perf=DIR`".to_owned()),
+    }
+}
+
 /// `run`
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -37,6 +51,10 @@ pub(crate) struct RunArgs {
     /// so on. `compare old=DIR-1,DIR-2` takes them as one build
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = whole_number::<u16, 1>)]
     pub(crate) runs: u16,
+    /// Also write the results to a folder in the layout of run-perf, for its programs: a new folder, or the one that the
+    /// same run was written to
+    #[arg(long, value_name = "run-perf=DIR", value_parser = parse_layout)]
+    pub(crate) layout: Option<LayoutFolder>,
     /// Print the study as JSON instead of the summary
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,13 +4,22 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
 
 use super::compare::{COMPARISON_FILES, CandidateGroups};
 use super::{KeyValueParser, OutputPath, OutputPrefix, parse_non_negative, prefix_parser};
 
 /// The names of run-perf's programs: subcommands, and names of symbolic links to this program.
 pub(crate) const PROGRAMS: [&str; 5] = ["run-perf", "compare-perf", "analyze-perf", "diff-perf", "strip-run-perf"];
+
+/// The layout of a results folder
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResultLayout {
+    /// That of run-perf, for its programs, with this program's run in `.weighbridge`
+    RunPerf,
+    /// That of `weighbridge run`
+    Weighbridge,
+}
 
 /// `run-perf`
 #[derive(Debug, Args)]
@@ -69,6 +78,9 @@ pub(crate) struct RunPerfArgs {
     /// Metadata of the build
     #[arg(long, value_name = "KEY=VALUE", num_args = 1.., value_parser = KeyValueParser, action = ArgAction::Append)]
     pub(crate) metadata: Vec<(String, String)>,
+    /// Layout of the results folder; not an option of run-perf
+    #[arg(long, value_name = "LAYOUT", value_enum, default_value_t = ResultLayout::RunPerf)]
+    pub(crate) layout: ResultLayout,
     /// Show what would be measured without measuring it; not an option of run-perf
     #[arg(long)]
     pub(crate) plan: bool,

@@ -12,6 +12,7 @@ mod exec;
 mod hashd;
 mod import;
 mod latest_run;
+mod layout;
 mod list;
 mod man;
 mod net;

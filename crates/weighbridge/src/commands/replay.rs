@@ -144,7 +144,7 @@ impl Replay {
         let prefix = argument.flag.as_deref().map_or(String::new(), |flag| format!("{flag}="));
         match argument.id.as_deref().unwrap_or_default() {
             // The folder is a new one; the definitions of tests are those of the run; output is up to the user.
-            "into" | "run_folder" | "tests_d" | "log" | "json" | "color" | "quiet" => return,
+            "into" | "run_folder" | "layout" | "tests_d" | "log" | "json" | "color" | "quiet" => return,
             "publish" => {
                 self.notes.insert("`./rerun` does not publish".to_owned());
                 return;

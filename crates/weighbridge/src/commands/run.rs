@@ -12,9 +12,10 @@ use wb_tests::Registry;
 
 use super::contention;
 use super::deciding_metrics::{DecidingMetrics, warn_of_undecisive_thresholds};
+use super::layout;
 use super::peers::{matrix_file, record_inputs};
 use super::selection::resolve_request;
-use crate::cli::{RUN_PREFIX, RunArgs};
+use crate::cli::{LayoutFolder, RUN_PREFIX, RunArgs};
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -36,6 +37,12 @@ pub(crate) fn run(mut args: RunArgs, folder: Option<&Path>, console: &Console) -
         });
     }
     if contention::is_sequence(&args.measurement.tests)? {
+        if args.layout.is_some() {
+            return Err(Error::Usage {
+                what: "--layout has no effect on contention benches".to_owned(),
+                help: "leave it out: `weighbridge format` shows their results".to_owned(),
+            });
+        }
         return contention::run_sequence(&args, console);
     }
     contention::refuse_sequence_flags(&args.contention)?;
@@ -58,7 +65,12 @@ pub(crate) fn run(mut args: RunArgs, folder: Option<&Path>, console: &Console) -
             base => base.clone(),
         };
         let session = args.run_folder.session_options(RUN_PREFIX, &args.measurement.cells.hosts, &args.preparation);
-        let exit = measure(&request, &session, Some(&recorder), args.json, console)?;
+        let numbered_layout = |layout: &LayoutFolder| match args.runs {
+            1 => layout.folder.clone(),
+            _ => numbered(&layout.folder, number),
+        };
+        let output = MeasureOutput { json: args.json, run_perf: args.layout.as_ref().map(numbered_layout) };
+        let exit = measure(&request, &session, Some(&recorder), &output, console)?;
         exits.push(exit);
         if exit == Exit::Interrupted {
             break;
@@ -91,16 +103,28 @@ fn run_folder(into: Option<PathBuf>, folder: Option<&Path>) -> Result<Option<Pat
     }
 }
 
+/// What is shown and written of a measured request.
+#[derive(Debug, Default)]
+pub(super) struct MeasureOutput {
+    /// Print the study as JSON in place of the summary.
+    pub(super) json: bool,
+    /// Write the results to this folder in run-perf's layout.
+    pub(super) run_perf: Option<PathBuf>,
+}
+
 /// Measures a request and prints the summary, or the study as JSON.
 pub(super) fn measure(
     request: &MeasureRequest,
     session: &SessionOptions,
     input_recorder: Option<&InputRecorder<'_>>,
-    json: bool,
+    output: &MeasureOutput,
     console: &Console,
 ) -> Result<Exit, Error> {
     let events = console.events();
     let folder = &session.run_folder.path;
+    if let Some(layout) = &output.run_perf {
+        layout::check(layout, folder)?;
+    }
     let mut measured =
         MeasureSession::new(request, session, &events)?.record_inputs(input_recorder).run(|workers, named| {
             let plan = request.plan(Some(workers), named, &events)?;
@@ -108,7 +132,10 @@ pub(super) fn measure(
             Ok(plan)
         })?;
     measured.expected_failures = report_expectations(&measured.study, &request.registry);
-    if json {
+    if let Some(layout) = &output.run_perf {
+        layout::write(layout, folder, &measured.study)?;
+    }
+    if output.json {
         print_json(&measured.study)?;
     } else {
         print_text(&wb_report::text::summary(&measured.study, console.stdout_style))?;

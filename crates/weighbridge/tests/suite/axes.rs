@@ -57,6 +57,15 @@ const TESTS: &[ShippedTest] = &[
         axes: &[axis("grid", "XS", &["XS", "S"]), axis("threads", "1", &["3", "4"])],
     },
     ShippedTest {
+        name: "himeno-c",
+        short: "",
+        axes: &[
+            axis("cc", "gcc", &["cc", "clang"]),
+            axis("flags", "-O1", &["-O0", "-O3 -ffast-math"]),
+            slow_axis("grid", "XS", &["XS", "S"]),
+        ],
+    },
+    ShippedTest {
         name: "hpcc",
         short: "",
         axes: &[axis("processes", "1", &["3", "4"]), slow_axis("n", "200", &["200", "300"])],
@@ -85,11 +94,21 @@ const TESTS: &[ShippedTest] = &[
         short: "array-size=1m",
         axes: &[axis("mode", "triad", &[]), axis("kind", "integer", &[]), axis("threads", "1", &["3", "4"])],
     },
+    ShippedTest {
+        name: "ramspeed-c",
+        short: "array-size=1m",
+        axes: &[
+            axis("cc", "gcc", &["cc", "clang"]),
+            axis("flags", "-O1", &["-O0", "-O3 -ffast-math"]),
+            axis("mode", "triad", &["copy", "scale", "add"]),
+            axis("kind", "floating", &["integer"]),
+        ],
+    },
     ShippedTest { name: "ramspeed-sweep", short: "array-size=256k", axes: &[] },
     ShippedTest {
         name: "redis",
         short: "requests=2000,keyspace=100,clients=3",
-        axes: &[axis("command", "set", &[]), axis("placement", "none", &["same-cpu", "same-node"])],
+        axes: &[axis("command", "set", &[]), axis("placement", "none", &["same-cpu", "same-node", "one-node"])],
     },
     ShippedTest {
         name: "sockperf",
@@ -221,8 +240,10 @@ axes_tests! {
     fio_is_measured_over_its_axes: "fio",
     fio_libblkio_is_measured_over_its_axes: "fio-libblkio",
     himeno_is_measured_over_its_axes: "himeno",
+    himeno_c_is_measured_over_its_axes: "himeno-c",
     linpack_is_measured_over_its_axes: "linpack",
     ramspeed_is_measured_over_its_axes: "ramspeed",
+    ramspeed_c_is_measured_over_its_axes: "ramspeed-c",
     ramspeed_sweep_is_measured_over_its_axes: "ramspeed-sweep",
     redis_is_measured_over_its_axes: "redis",
     sysbench_cpu_is_measured_over_its_axes: "sysbench-cpu",

@@ -12,7 +12,7 @@ const DEMO: &str = r#"
 name = "demo"
 summary = "a figure read from a file"
 version = 1
-command = ["sh", "-c", "echo figure: $(( $(cat {file}) + $(date +%N | cut -c 6,7 | sed s/^0//) % 5 ))"]
+command = ["sh", "-c", "read -r figure <{file}; IFS=- read -r random _ </proc/sys/kernel/random/uuid; echo figure: $((figure + 0x$random % 5))"]
 
 [[param]]
 name = "file"
@@ -307,7 +307,7 @@ fn single_values_are_not_taken_as_certain() {
     };
     bisect("B", "--runs 1")
         .expect_code(3)
-        .expect_stderr("are single values that differ too little to classify others: runs of one revision are assumed to differ by 5 %")
+        .expect_stderr("are single values that differ too little to classify others: results of one revision are assumed to differ by 5 %")
         .expect_stderr("--runs 4 would be enough");
     assert_untouched(&lab);
     for (into, more) in [("C", "--runs 4"), ("D", "--runs 1 --run-noise 0")] {

@@ -419,3 +419,87 @@ fn failures_decide_whatever_the_number_of_samples_that_are_left() {
         assert!(words(&compared.out).contains("`once` failed in 1 of 10 attempts"), "{}", compared.out);
     }
 }
+
+/// Fisher's exact test of 0 of 12 and 5 of 12 attempts has p = 0.037, and the median of 7 samples a side is equal.
+#[test]
+fn failures_have_one_verdict_whatever_other_checks_show() {
+    let lab = Lab::new();
+    let import = |run: &str, failed: usize, other: f64| {
+        let repetition = |name: &str, index: usize, time: f64, fails: bool| {
+            let mut entry = serde_json::json!({
+                "name": name, "run_name": name, "run_type": "iteration", "repetitions": 12, "repetition_index": index,
+                "threads": 1, "iterations": 1000, "real_time": time, "cpu_time": time, "time_unit": "ns",
+            });
+            if fails {
+                (entry["error_occurred"], entry["error_message"]) = (true.into(), "broken".into());
+            }
+            entry
+        };
+        let at = |name: &'static str, level: f64, failed: usize| {
+            (0..12).map(move |i| repetition(name, i, level * (1.0 + 0.001 * i as f64), i % 2 == 1 && i / 2 < failed))
+        };
+        let context = serde_json::json!({"date": "2026-01-01T00:00:00+00:00", "host_name": "h", "executable": "./b", "num_cpus": 2});
+        let benchmarks: Vec<_> = at("fails", 10.0, failed).chain(at("other", other, 0)).collect();
+        let file = lab.write(
+            &format!("{run}.json"),
+            &serde_json::json!({"context": context, "benchmarks": benchmarks}).to_string(),
+        );
+        lab.weighbridge(&format!("import -o {run} {}", file.display())).expect_code(0);
+    };
+    import("old", 0, 10.0);
+    for (run, other) in [("equal", 10.0), ("faster", 5.0), ("slower", 20.0)] {
+        import(run, 5, other);
+        let outcome = lab.weighbridge(&format!("compare old {run} --run-noise 1 --json")).expect_code(2).json();
+        let checks = outcome["checks"].as_array().unwrap();
+        let failing = checks.iter().find(|check| check["failures_rose"] == true);
+        let failing = failing.unwrap_or_else(|| panic!("{run}: {outcome}"));
+        assert_eq!(failing["final_verdict"], "regressed", "{run}");
+        let p = failing["failure_rates"]["p_value"]["in_family"].as_f64().unwrap();
+        assert!((p - 0.0373).abs() < 1e-3, "{run}: {p}");
+    }
+}
+
+/// A metric that both builds have and declare with another direction, or in another class, is no metric that is missing.
+#[test]
+fn a_metric_that_is_declared_differently_is_incomparable_in_every_output() {
+    let lab = Lab::new();
+    let define = |class: &str, direction: &str| {
+        let metric = format!(
+            "[[metric]]\nname = \"figure\"\nclass = \"{class}\"\ndirection = \"{direction}\"\nunit = \"s\"\nprimary = true\n\
+             regex = 'figure: (\\S+)'\n"
+        );
+        let head = "name = \"figures\"\nsummary = \"a figure\"\nversion = 1\ncommand = [\"echo\", \"figure: 97\"]\n";
+        lab.define("figures", &format!("{head}{metric}"));
+    };
+    for (run, class, direction) in
+        [("old", "latency", "lower"), ("turned", "latency", "higher"), ("moved", "resource", "lower")]
+    {
+        define(class, direction);
+        lab.weighbridge(&format!("run figures --min-time 1ms --warm-up 0 --samples 6 -q --into {run}")).expect_code(0);
+    }
+    for (run, difference, way_out) in [
+        ("turned", "metric direction lower → higher", "--direction latency/figure=higher or =lower compares them"),
+        ("moved", "metric class latency → resource", "both sides must declare the metric alike"),
+    ] {
+        let ran = lab.weighbridge(&format!(
+            "compare old {run} --json --junit {run}.xml --markdown {run}.md --html {run}.html --no-charts"
+        ));
+        assert_eq!(ran.code, 4, "{}", ran.transcript());
+        assert!(ran.err.contains(way_out), "{}", ran.transcript());
+        let json = ran.json();
+        let check = &json["checks"][0];
+        let verdicts: Vec<_> = json["checks"].as_array().unwrap().iter().map(|it| &it["final_verdict"]).collect();
+        assert_eq!(verdicts, ["incomparable", "incomparable"], "the mean and the standard deviation");
+        assert!(check["reason"].as_str().unwrap().contains(way_out), "{json}");
+        for file in [format!("{run}.xml"), format!("{run}.md")] {
+            let text = std::fs::read_to_string(lab.path(&file)).unwrap();
+            assert!(text.contains(difference) && text.contains(way_out), "{text}");
+        }
+        let page = std::fs::read_to_string(lab.path(&format!("{run}.html"))).unwrap();
+        assert!(page.contains(difference.split(' ').nth(1).unwrap()) && page.contains("incomparable"), "{run}");
+        let text = lab.weighbridge(&format!("compare old {run}"));
+        assert!(words(&text.out).contains(difference) && words(&text.out).contains(way_out), "{}", text.out);
+    }
+    let given = lab.weighbridge("compare old turned --direction latency/figure=lower").expect_code(0);
+    assert!(words(&given.out).contains("one check, equivalent"), "{}", given.out);
+}

@@ -35,7 +35,7 @@ fn cells_that_differ_in_a_parameter_are_compared_with_the_first() {
     let lab = Lab::new();
     lab.weighbridge(&format!("run steady:kind=[a,b,c] {QUICK} --into R")).expect_code_of(&[0, 3]);
     let equal = lab.weighbridge("compare R --by kind").expect_code(0);
-    assert_snapshot!(beginning(&equal.out, 1), @"within one run, `kind=b` and `kind=a`: one check, equivalent. `kind=c` and `kind=a`: one check, equivalent");
+    assert_snapshot!(beginning(&equal.out, 1), @"within one run, `kind=b` and `kind=a`: one check, equivalent; `kind=b` is faster by an estimate of 1.0 %, within the threshold. `kind=c` and `kind=a`: one check, equivalent; `kind=c` is faster by an estimate of 2.1 %, within the threshold");
     let better = lab.weighbridge("compare R --by kind --threshold 0.5 --html several.html").expect_code(0);
     let page = lab.read("several.html");
     assert!(page.contains("<h1>kind=a → 2 other values</h1>"));

@@ -84,6 +84,10 @@ primary = true
 regex = 'figure: (\S+)'
 "#;
 
+/// A line of a shell that sets `random` to hexadecimal digits, without starting programs: samples of commands that start
+/// several take most of a test's time.
+pub(crate) const RANDOM: &str = "IFS=- read -r random _ </proc/sys/kernel/random/uuid";
+
 /// Puts the program into a host's cache as an earlier connection would have left it: sending it takes longer than most
 /// tests.
 pub(crate) fn deploy(cache: &Path) {
@@ -237,10 +241,15 @@ impl Lab {
         command
     }
 
-    /// Its executables are found first, then those of the system: shims of version managers, as for python3, take longer
-    /// to start than what they start.
+    /// Its executables are found first, then quick ones in the place of those of the system, then those: shims of version
+    /// managers, as for python3, take longer to start than what they start.
     fn search_path(&self) -> String {
-        format!("{}:/usr/bin:/bin:{}", self.path("bin").display(), std::env::var("PATH").unwrap())
+        let quick = if Path::new("/usr/bin/clang").exists() {
+            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/bin:")
+        } else {
+            ""
+        };
+        format!("{}:{quick}/usr/bin:/bin:{}", self.path("bin").display(), std::env::var("PATH").unwrap())
     }
 
     /// Writes an executable, which commands find by its name.

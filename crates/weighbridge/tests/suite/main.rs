@@ -58,6 +58,7 @@ mod reasons;
 mod relocation;
 mod run;
 mod run_perf;
+mod run_perf_layout;
 mod run_preparation;
 mod schemas;
 mod secrets;

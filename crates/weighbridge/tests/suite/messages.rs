@@ -213,7 +213,7 @@ fn long_line_is_cut_around_the_mistake() {
        ·                                                                     ───┬───
        ·                                                                        ╰── did you mean `iodepth`?
        ╰────
-    help: `weighbridge list fio` shows all 30 parameters
+    help: `weighbridge list fio` shows all 32 parameters
     ");
 }
 

@@ -127,3 +127,27 @@ fn an_invalid_file_is_an_error_with_its_position() {
     assert_eq!(missing.code, 1, "{}", missing.transcript());
     assert!(missing.err.contains("missing.toml"), "{}", missing.err);
 }
+
+#[test]
+fn endpoints_and_what_they_need_are_listed() {
+    let lab = Lab::new();
+    let endpoint = |id: &str, program: &str| {
+        format!(
+            "[[endpoints]]\nid = \"{id}\"\nsupports = {{ transport = [\"tcp\"] }}\nlistener = {{ command = [\"{program}\"] }}\n\
+             dialer = {{ command = [\"{program}\"] }}\n"
+        )
+    };
+    lab.write(
+        "peers.toml",
+        &format!("axes = [\"transport\"]\n{}{}", endpoint("shell", "sh"), endpoint("own", "./own")),
+    );
+    let listed = lab.weighbridge("peers list peers.toml --list-impls").expect_code(0);
+    assert_eq!(listed.out, "shell\nown\n");
+    let checked = lab.weighbridge("peers list peers.toml --check-deps").expect_code(1);
+    assert!(
+        checked.out.contains("sh") && checked.out.contains("found") && checked.out.contains("missing"),
+        "{}",
+        checked.out
+    );
+    lab.weighbridge("peers list peers.toml --check-deps --impl-select shell").expect_code(0);
+}

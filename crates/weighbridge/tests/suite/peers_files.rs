@@ -189,3 +189,77 @@ fn invalid_keys_of_peers_files_are_errors() {
         lab.weighbridge("peers run peers.toml --into R").expect_code(1).expect_stderr(error);
     }
 }
+
+/// A row of the suites' `results.yaml`.
+fn suite_row(dialer: &str, status: &str, figures: &str) -> String {
+    format!(
+        "  - name: {dialer} x b (tcp, noise, yamux)\n    dialer: {dialer}\n    listener: b\n    transport: tcp\n    \
+         secureChannel: noise\n    muxer: yamux\n    status: {status}\n    upload: {figures}\n    download: {figures}\n    \
+         latency: null\n"
+    )
+}
+
+#[test]
+fn imported_results_of_each_kind_of_file_are_reported_and_no_cause_is_invented() {
+    let lab = Lab::new();
+    let figures = "{iterations: 3, min: 1, q1: 1.1, median: 1.2, q3: 1.25, max: 1.3, outliers: [], \
+                   samples: [1.0, 1.2, 1.3], unit: Gbps}";
+    let rows = suite_row("a", "pass", figures) + &suite_row("c", "fail", "null");
+    lab.write("results.yaml", &format!("metadata:\n  testPass: pass-7\nbaselineResults: []\ntestResults:\n{rows}"));
+    lab.write(
+        "benchmark-results.json",
+        r#"{"benchmarks": [{"name": "throughput/upload", "unit": "bit/s", "results": [{"result": [8e8, 1.6e9],
+            "implementation": "red", "version": "v1", "transportStack": "tcp"}]}],
+            "pings": {"unit": "s", "results": [0.06]}, "iperf": {"unit": "bit/s", "results": [4e9]}}"#,
+    );
+    for (file, name, median) in [
+        ("results.yaml", "a x b (tcp, noise, yamux)", "median: 1.2"),
+        ("benchmark-results.json", "red-v1 x red-v1 (tcp)", "median: 1.2"),
+        ("results.md", "a x b (tcp, noise, yamux)", "median: 1.2"),
+    ] {
+        let run = format!("of-{file}");
+        if file == "results.md" {
+            lab.write(file, &lab.read("of-results.yaml/peers-report/results.md"));
+        }
+        lab.weighbridge(&format!("import -o {run} {file}")).expect_code_of(&[0, 3]);
+        lab.weighbridge(&format!("peers report {run}")).expect_code(0);
+        let text = lab.read(format!("{run}/peers-report/results.yaml"));
+        assert!(text.contains(&format!("name: {name}")) && text.contains(median), "{file}: {text}");
+        assert!(!text.contains("crash"), "{text}");
+        let page = lab.read(format!("{run}/peers-report/results.html"));
+        assert!(page.contains(name), "{file}");
+    }
+    let text = lab.read("of-results.yaml/peers-report/results.yaml");
+    assert!(text.contains("testPass: pass-7") && text.contains("`fail` without a cause in the file"), "{text}");
+}
+
+#[test]
+fn own_results_are_imported_as_what_they_were() {
+    let lab = Lab::new();
+    lab.write("peers.toml", &matrix(&["good", "header-16"]));
+    let select = "--transport-select tcp --test-select glob:*?x?good*";
+    lab.weighbridge(&format!("peers run peers.toml {select} --into R {QUICK}")).expect_code(3);
+    lab.weighbridge("peers report R --into own").expect_code(0);
+    lab.weighbridge("import -o I own/results.yaml").expect_code_of(&[0, 3]);
+    let cells = |run: &str| lab.weighbridge(&format!("summary {run} --json")).json()["cells"].clone();
+    let (measured, imported) = (cells("R"), cells("I"));
+    let of = |cells: &serde_json::Value, dialer: &str| {
+        cells.as_array().unwrap().iter().find(|cell| cell["params"]["dialer"] == dialer).unwrap().clone()
+    };
+    for metric in ["upload", "download", "round-trip"] {
+        let [was, is] = [&measured, &imported].map(|cells| median(&of(cells, "good"), metric));
+        assert!((was / is - 1.0).abs() < 1e-3, "{metric}: {was} and {is}");
+    }
+    let gate = |cells: &serde_json::Value| of(cells, "header-16")["attempts"][0]["validity"].clone();
+    assert_eq!(gate(&measured), gate(&imported), "{imported:#}");
+    // And again the same results.
+    lab.weighbridge("peers report I --into again").expect_code(0);
+    let statuses = |file: &str| {
+        let text = lab.read(file);
+        text.lines()
+            .filter(|line| line.contains("status:") || line.contains("gate:"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(statuses("own/results.yaml"), statuses("again/results.yaml"));
+}

@@ -12,6 +12,10 @@ use crate::ssh;
 pub(crate) const QUICK: &str = "--samples 2 --warm-up 0 --attempts 1 --iterations 3 --upload-bytes 4m --download-bytes 4m \
     --latency-iterations 20";
 
+/// Flags for a sample of transfers that take long enough to tell what their times consist of.
+const LARGE: &str = "--samples 1 --warm-up 0 --attempts 1 --iterations 5 --upload-bytes 64m --download-bytes 64m \
+    --latency-iterations 20";
+
 /// A matrix of endpoints, each with a fault or without, with plain TCP.
 pub(crate) fn matrix(ids: &[&str]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/endpoint.py");
@@ -49,12 +53,17 @@ fn lab(ids: &[&str]) -> Lab {
     lab
 }
 
+/// The only cell of a run of one pair, with two small samples.
+fn measure(dialer: &str, listener: &str) -> (CommandResult, Value) {
+    measure_with(dialer, listener, QUICK)
+}
+
 /// The only cell of a run of one pair.
-fn measure(dialer: &str, listener: &str, flags: &str) -> (CommandResult, Value) {
+fn measure_with(dialer: &str, listener: &str, flags: &str) -> (CommandResult, Value) {
     let ids: Vec<&str> = if dialer == listener { vec![dialer] } else { vec![dialer, listener] };
     let lab = lab(&ids);
     let name = format!("{dialer}?x?{listener}?(tcp,?none)");
-    let ran = lab.weighbridge(&format!("peers run peers.toml --select {name} --into R {QUICK} {flags}"));
+    let ran = lab.weighbridge(&format!("peers run peers.toml --select {name} --into R {flags}"));
     let study = lab.weighbridge("summary R --json").json();
     assert_eq!(lab.wait_for_processes(), [""; 0]);
     (ran, study["cells"][0].clone())
@@ -94,15 +103,16 @@ fn endpoints_that_lie_are_found() {
     for (dialer, listener, gate, figures) in [
         ("header-16", "good", "work", "the listener reported"),
         ("sleep", "good", "work", "the listener reported"),
-        ("pause", "good", "effort", "the time does not depend on them"),
         ("good", "close-early", "work", "1.53 MiB received"),
         ("milliseconds", "good", "plausibility", "times in another unit"),
         ("kiloseconds", "good", "plausibility", "a raw TCP connection between the same CPUs reached"),
         ("drops-timeouts", "good", "work", "2 of 3 iterations were reported"),
         ("wrong-muxer", "good", "work", "muxer `other` was negotiated instead of `none`"),
+        ("further-axis", "good", "work", "security `noise` was negotiated, which the cell does not have"),
+        ("good", "further-axis", "work", "security `noise` was negotiated, which the cell does not have"),
         ("good", "wrong-muxer", "work", "muxer `other` was negotiated instead of `none`"),
     ] {
-        let (ran, cell) = measure(dialer, listener, "");
+        let (ran, cell) = measure(dialer, listener);
         assert_eq!(ran.code, 3, "{}", ran.transcript());
         for attempt in cell["attempts"].as_array().unwrap() {
             let validity = &attempt["validity"];
@@ -111,6 +121,52 @@ fn endpoints_that_lie_are_found() {
             assert!(validity["figures"].as_str().unwrap().contains(figures), "{dialer} x {listener}: {validity}");
         }
     }
+}
+
+#[test]
+fn times_that_are_not_those_of_the_transfers_are_found() {
+    for (fault, gate, figures) in [
+        ("half", "plausibility", "times that are divided"),
+        ("third", "plausibility", "times that are divided"),
+        ("half-durations", "plausibility", "times that are divided"),
+        // What is measured comes after the transfer.
+        ("early", "effort", "the time does not depend on them"),
+    ] {
+        let (ran, cell) =
+            measure_with(fault, "good", &LARGE.replace("--latency-iterations 20", "--latency-iterations 0"));
+        assert_eq!(ran.code, 3, "{}", ran.transcript());
+        for attempt in cell["attempts"].as_array().unwrap() {
+            let validity = &attempt["validity"];
+            assert_eq!(validity["gate"], gate, "{fault}: {cell:#}");
+            assert!(validity["figures"].as_str().unwrap().contains(figures), "{fault}: {validity}");
+        }
+    }
+}
+
+#[test]
+fn setting_up_each_stream_for_long_is_no_lie() {
+    let (ran, cell) = measure_with("set-up", "good", &LARGE.replace("--iterations 5", "--iterations 10"));
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let findings = cell["findings"].to_string();
+    assert!(findings.contains("do not depend on the bytes") && findings.contains("GiB"), "{findings}");
+}
+
+#[test]
+fn bytes_that_cross_no_interface_are_not_held_against_payload_that_stays_local() {
+    let Some(lab) = Lab::with_own_network() else { return };
+    let text = matrix(&["unix"]);
+    lab.write("peers.toml", &text);
+    let line = format!("peers run peers.toml --transport-select tcp {QUICK}");
+    let ran = lab.weighbridge(&format!("{line} --into R")).expect_code(3);
+    ran.expect_stderr("but the interfaces of the dialer's host counted");
+    for payload in ["local", "transformed"] {
+        lab.write("peers.toml", &text.replace("supports =", &format!("payload = \"{payload}\"\nsupports =")));
+        lab.weighbridge(&format!("{line} --into {payload}")).expect_code(0);
+        let cell = lab.weighbridge(&format!("summary {payload} --json")).json()["cells"][0].clone();
+        assert!(cell.to_string().contains(&format!("the payload is {payload}")), "{cell:#}");
+    }
+    lab.write("peers.toml", &text.replace("supports =", "payload = \"remote\"\nsupports ="));
+    lab.weighbridge(&format!("{line} --into X")).expect_code(1).expect_stderr("expected one of");
 }
 
 #[test]
@@ -183,7 +239,7 @@ fn noise_and_an_exit_by_sigterm_do_not_matter() {
         ("binary", "lines of standard output were not JSON"),
         ("exit-143", "ended with exit status 143"),
     ] {
-        let (ran, cell) = measure(dialer, "good", "");
+        let (ran, cell) = measure(dialer, "good");
         assert_eq!(ran.code, 0, "{}", ran.transcript());
         assert!(cell.to_string().contains(finding), "{dialer}: {cell:#}");
     }
@@ -288,6 +344,24 @@ fn both_sides_are_measured_on_different_machines() {
     let cell = &study["cells"][0];
     assert_eq!(cell["params"]["sides"], "apart", "{cell:#}");
     assert!(median(cell, "upload") > 1e6, "{cell:#}");
+    let folder = cell["attempts"][0]["folder"].as_str().unwrap();
+    let address = wb_test_net::Host(2).v4().to_string();
+    assert!(lab.read(format!("R/{folder}/listener.stdout")).contains(&address), "{cell:#}");
+    hosts.wait_until_idle(wb_test_net::Host(2));
+}
+
+#[test]
+fn hosts_may_be_called_by_the_names_of_the_ssh_configuration() {
+    let Some((hosts, _)) = ssh::lab(2) else { return };
+    let lab = Lab::with_ssh(&hosts);
+    lab.write("peers.toml", &matrix(&["good"]));
+    let alias = |name: &str, host: u8| format!("Host {name}\n  HostName {}\n", wb_test_net::Host(host).v4());
+    let config = std::fs::read_to_string(hosts.path("config")).unwrap();
+    lab.write("config", &format!("{}{}Host *\n{config}", alias("near", 1), alias("far", 2)));
+    let sides = "--dialer-on near --listener-on far --transport-select tcp";
+    let line = format!("peers run peers.toml --hosts near,far {sides} --into R --ssh-config config {QUICK}");
+    lab.weighbridge(&line).expect_code(0);
+    let cell = lab.weighbridge("summary R --json").json()["cells"][0].clone();
     let folder = cell["attempts"][0]["folder"].as_str().unwrap();
     let address = wb_test_net::Host(2).v4().to_string();
     assert!(lab.read(format!("R/{folder}/listener.stdout")).contains(&address), "{cell:#}");
@@ -424,4 +498,28 @@ fn versions_of_an_implementation_are_compared_within_one_matrix() {
     // Upload, download and latency, from each of both listeners.
     assert_eq!(sides, vec![serde_json::json!(["dialer=good", "dialer=better"]); 6], "{within:#}");
     compared("good=bett").expect_code(1).expect_stderr("unknown value of an axis `bett`");
+}
+
+#[test]
+fn a_container_engine_that_does_not_run_makes_its_cells_unsupported_at_once() {
+    let lab = Lab::new();
+    lab.program("docker", "#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n");
+    let text = matrix(&["good"]).replace("files =", "container = { image = \"none\" }\nfiles =");
+    lab.write("peers.toml", &text);
+    let ran = lab.weighbridge(&format!("peers run peers.toml --into R --container-engine docker {QUICK}"));
+    ran.expect_code(3).expect_stdout("`docker` on local lacks a container engine that runs");
+    let cells = lab.weighbridge("summary R --json").json()["cells"].clone();
+    for cell in cells.as_array().unwrap() {
+        assert_eq!(
+            (&cell["outcome"]["outcome"], cell["attempts"].as_array().unwrap().len()),
+            (&"unsupported".into(), 0)
+        );
+    }
+}
+
+#[test]
+fn a_selection_that_matches_nothing_is_named_beside_others() {
+    let lab = lab(&["good"]);
+    let line = format!("peers run peers.toml --select *udp* --select nosuch* --into R {QUICK}");
+    lab.weighbridge(&line).expect_code(0).expect_stderr("warning: no cell matches `nosuch*` of `--select`");
 }

@@ -74,7 +74,7 @@ fn a_cell_that_converges_in_one_of_two_primary_metrics_names_the_other() {
 }
 
 /// A rate that a variant does not change, and a latency that it triples.
-const UNEVEN: &str = r#"["sh", "-c", "test \"$LATENCY\" || LATENCY=100; n=$(date +%N | cut -c 6); echo rate: $((1000 + n % 3)); echo p99: $((LATENCY + n % 3))"]"#;
+const UNEVEN: &str = r#"["sh", "-c", "test \"$LATENCY\" || LATENCY=100; IFS=- read -r n _ </proc/sys/kernel/random/uuid; echo rate: $((1000 + 0x$n % 3)); echo p99: $((LATENCY + 0x$n % 3))"]"#;
 
 #[test]
 fn variants_are_compared_in_every_primary_metric() {

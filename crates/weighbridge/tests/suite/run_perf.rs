@@ -73,7 +73,10 @@ fn provisioner_gets_the_hosts_of_run_perf() {
     let line = equivalent_command(&ran);
     let (before, folder) = line.split_once(" --into result_").unwrap();
     insta::assert_snapshot!(before, @"weighbridge run --profiles Localhost --profiles TunedLibvirt --hosts lab:root@192.0.2.1 --distro Fedora-32 --budget 7d --provisioner pool");
-    insta::assert_snapshot!(folder.split_once(' ').unwrap().1, @"-- 'uperf:message-sizes=[1,64,16384],protocols=tcp,runtime=60,samples=3,test-types=stream' 'fio:file-size=100m,ramptime=1,runtime=10,samples=1,targets=/fio,test-types=read'");
+    let (folder, after) = folder.split_once(" --layout 'run-perf=result_").unwrap();
+    let (layout, after) = after.split_once("' ").unwrap();
+    assert_eq!(folder, format!("{layout}/.weighbridge"));
+    insta::assert_snapshot!(after, @"-- 'uperf:message-sizes=[1,64,16384],protocols=tcp,runtime=60,samples=3,test-types=stream' 'fio:file-size=100m,ramptime=1,runtime=10,samples=1,targets=/fio,test-types=read'");
     ran.expect_stderr("the provisioner `pool` failed: no free machine");
     ran.expect_stderr("note: --default-passwords has no effect: ssh logs in with your keys");
     let request = lab.read_json("asked.json");
@@ -147,9 +150,9 @@ fn vhost_user_export_is_created_for_fio_and_removed() {
     lab.program("fio", FIO_WITH_LIBBLKIO);
     let line = r#"run-perf --output run -- fio-libblkio:'{"type":"read,randrw","block-sizes":"4","runtime":"1","ramptime":"0","samples":"1","file-size":"8","hipri":1,"sysinfo":"none"}'"#;
     let ran = run_in_shell(&lab, line).expect_code(0);
-    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge run --budget 7d --into run -- 'fio-libblkio:block-sizes=4k,direct=false,file-size=8m,hipri=1,ramptime=0,runtime=1,samples=1,sysinfo=none,target=/dev/shm,test-types=[read,randrw]'");
+    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge run --budget 7d --into run/.weighbridge --layout 'run-perf=run' -- 'fio-libblkio:block-sizes=4k,direct=false,file-size=8m,hipri=1,ramptime=0,runtime=1,samples=1,sysinfo=none,target=/dev/shm,test-types=[read,randrw]'");
     ran.expect_stderr("replaces the RAM disk `/dev/ram0` of `fio-libblkio`");
-    let sample = lab.path("run/Localhost/fio-libblkio/0000/block-sizes=4k,test-types=randrw/0000.0");
+    let sample = lab.path("run/.weighbridge/Localhost/fio-libblkio/0000/block-sizes=4k,test-types=randrw/0000.0");
     let text =
         |name: &str| std::fs::read_to_string(sample.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert!(text("fio.job").contains("libblkio_driver=virtio-blk-vhost-user\n"), "{}", text("fio.job"));
@@ -159,7 +162,7 @@ fn vhost_user_export_is_created_for_fio_and_removed() {
     assert!(!Path::new(&socket).exists(), "{socket} is left behind");
     let running = Command::new("pgrep").args(["-f", &socket]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&running.stdout), "", "the server of {socket} is left behind");
-    let journal = lab.read("run/journal.jsonl");
+    let journal = lab.read("run/.weighbridge/journal.jsonl");
     assert!(journal.contains("in memory: this measures memory, not storage"), "{journal}");
 }
 
@@ -216,7 +219,7 @@ fn builds_are_compared_with_tolerances_and_a_model() {
         "compare-perf -vvv --tolerance 5 --stddev-tolerance 10 -l model1.json --xunit result.xml --html result.html -- src result* dst",
     );
     assert_eq!(ran.code, 2, "{}", ran.transcript());
-    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge compare --method tolerance --tolerance 5 --stddev-tolerance 10 --model model1.json --html result.html --no-charts --junit result.xml --verbose -- src result_1 result_2 result_3 dst");
+    insta::assert_snapshot!(equivalent_command(&ran), @"weighbridge compare --method tolerance --fail-on missing --tolerance 5 --stddev-tolerance 10 --model model1.json --html result.html --no-charts --junit result.xml --verbose -- src result_1 result_2 result_3 dst");
     insta::assert_snapshot!(scores(&ran), @r"
                 n  median     min     max     sum    mean
     total       1  -11.03  -11.03  -11.03  -11.03  -11.03
@@ -258,7 +261,7 @@ fn builds_are_compared_with_tolerances_and_a_model() {
     run_in_shell(&lab, "compare-perf --html comparison.html result_*").expect_code(0);
     assert!(lab.path("comparison.html").is_file());
     let named = run_in_shell(&lab, "compare-perf old:src new:dst").expect_code(2);
-    insta::assert_snapshot!(equivalent_command(&named), @"weighbridge compare --method tolerance -- 'old=src' 'new=dst'");
+    insta::assert_snapshot!(equivalent_command(&named), @"weighbridge compare --method tolerance --fail-on missing -- 'old=src' 'new=dst'");
     let as_subcommand =
         run_in_shell(&lab, "weighbridge compare-perf --tol 20 -t 30 --csv-prefix table old:src new:dst");
     assert_eq!(as_subcommand.code, 0, "the last value is used: {}", as_subcommand.transcript());
@@ -329,7 +332,7 @@ fn run_perf_command_is_measured_recorded_and_logged() {
     );
     assert_eq!(ran.code, 0, "{}", ran.transcript());
     let cells = ["My_host/steady/first:kind=a", "My_host/steady/0000:kind=b"];
-    let study = lab.weighbridge("summary out/R --json").json();
+    let study = lab.weighbridge("summary out/R/.weighbridge --json").json();
     let all: Vec<&str> = study["cells"].as_array().unwrap().iter().map(|cell| cell["id"].as_str().unwrap()).collect();
     assert_eq!(all, cells);
     let metadata = &study["run"]["metadata"];
@@ -337,7 +340,7 @@ fn run_perf_command_is_measured_recorded_and_logged() {
     let packages = lab.read("dnf.log");
     let install = "install -y --nobest --skip-broken";
     assert_eq!(packages, format!("{install} a-1.rpm b\n{install} c\n"));
-    let head = lab.read("out/R/run.json");
+    let head = lab.read("out/R/.weighbridge/run.json");
     assert!(head.contains("\"--host-rpms\"") && !head.contains("s3cret"), "{head}");
     let log = lab.read("log.txt");
     assert_eq!(log.lines().count(), ran.err.lines().count(), "{log}\n{}", ran.err);

@@ -2,14 +2,14 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::lab::{CommandResult, Lab};
+use crate::lab::{CommandResult, Lab, RANDOM};
 
 /// A test whose figure is about 1000, or about $FIGURE, or computed by a program.
 const DEMO: &str = r#"
 name = "demo"
 summary = "a figure from the environment"
 version = 1
-command = ["sh", "-c", "test -n \"$FIGURE\" || FIGURE=1000; echo figure: $(expr $FIGURE + $(date +%N | cut -c 6,7 | sed s/^0//) % 5)"]
+command = ["sh", "-c", "test -n \"$FIGURE\" || FIGURE=1000; IFS=- read -r random _ </proc/sys/kernel/random/uuid; echo figure: $(expr $FIGURE + $((0x$random % 5)))"]
 
 [[requires]]
 program = "expr"
@@ -460,7 +460,7 @@ axis = true
 
 /// A build tool whose programs print about this figure; the note makes its hash unique.
 fn maker(lab: &Lab, name: &str, figure: u32, note: &str) -> String {
-    let program = format!("#!/bin/sh\necho figure: $(({figure} + $(date +%N | cut -c 6)))");
+    let program = format!("#!/bin/sh\n{RANDOM}\necho figure: $(({figure} + 0x$random % 10))");
     let text = format!("#!/bin/sh\n# {note}\ncat >$1 <<'END'\n{program}\nEND\nchmod +x $1\n");
     lab.program(name, &text).display().to_string()
 }

@@ -14,7 +14,7 @@ pub enum Average {
 
 impl Average {
     /// The mean of differences; `None` without any. A ratio of zero or less has no part in a geometric mean.
-    pub(super) fn of(self, percents: impl Iterator<Item = f64>) -> Option<f64> {
+    pub(crate) fn of(self, percents: impl Iterator<Item = f64>) -> Option<f64> {
         let terms = percents.filter_map(|percent| self.term(percent));
         let (sum, count) = terms.fold((0.0, 0), |(sum, count), term| (sum + term, count + 1));
         (count > 0).then(|| self.percent(sum / f64::from(count)))
@@ -27,7 +27,7 @@ impl Average {
     }
 
     /// What is summed for a difference.
-    pub(super) fn term(self, percent: f64) -> Option<f64> {
+    pub(crate) fn term(self, percent: f64) -> Option<f64> {
         match self {
             Self::Arithmetic => Some(percent),
             Self::Geometric => Some((percent / 100.0).ln_1p()).filter(|term| term.is_finite()),

@@ -17,6 +17,13 @@ pub(super) fn sample(location: String, clones: &[&JobReport], kinds: &[&str], is
         sample.failure = Some(format!("fio: job `{}` ended with: {error}", job.jobname));
         return sample;
     }
+    let failed: u64 = clones.iter().map(|job| job.total_err).fold(0, u64::saturating_add);
+    if let Some(first) = clones.iter().find(|job| job.total_err > 0) {
+        let error = io::Error::from_raw_os_error(first.first_error);
+        sample
+            .findings
+            .push(format!("{failed} operations failed, which fio did not end for (`continue_on_error`): {error}"));
+    }
     let directions: Vec<&str> = DIRECTIONS
         .into_iter()
         .filter(|direction| clones.iter().any(|job| job.directions().any(|own| own == *direction)))

@@ -331,6 +331,16 @@ mod tests {
     }
 
     #[test]
+    fn errors_that_did_not_end_a_job_are_counted() {
+        let foreign = read(&OLD.replace("\"error\": 0", "\"error\": 0, \"total_err\": 7, \"first_error\": 5")).unwrap();
+        let sample = &row(&foreign.cells[0], 0);
+        assert_eq!((sample.failure.is_none(), sample.readings.is_empty()), (true, false));
+        let finding =
+            "7 operations failed, which fio did not end for (`continue_on_error`): Input/output error (os error 5)";
+        assert_eq!(sample.findings, [finding]);
+    }
+
+    #[test]
     fn the_last_complete_report_is_used_and_a_truncated_one_is_named() {
         let first = OLD.replace("2.5,", "1.0,");
         assert_eq!(value(&format!("{first}\n{OLD}"), "throughput/iops"), 2.5);

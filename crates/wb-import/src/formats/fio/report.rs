@@ -34,6 +34,10 @@ pub(super) struct JobReport {
     pub(super) jobname: String,
     pub(super) groupid: i64,
     pub(super) error: i32,
+    /// Operations that failed while the job went on (`continue_on_error`).
+    pub(super) total_err: u64,
+    /// errno of the first of them.
+    pub(super) first_error: i32,
     pub(super) hostname: Option<String>,
     /// Port of the server that ran it (`--client`).
     port: Option<u32>,

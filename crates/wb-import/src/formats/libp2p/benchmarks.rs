@@ -133,6 +133,8 @@ fn find_row<'a>(rows: &'a mut Vec<Row>, endpoint: &str, transport: &str) -> &'a 
             pair: Pair { dialer: endpoint.to_owned(), listener: endpoint.to_owned(), axes },
             status: None,
             cause: None,
+            gate: None,
+            further: Vec::new(),
             figures: Default::default(),
             has_figures: true,
         });

@@ -2,6 +2,7 @@
 //!
 //! The rules are those of [`wb_peers::plausibility`]; this module decides to which figures of a file they apply.
 
+use wb_model::imported::SAMPLES_ARE_MEDIANS;
 use wb_model::{Gate, Metric};
 use wb_peers::plausibility::{
     CEILING_MARGIN, Implausibility, asymmetric_rates, clustered_rates, clustered_times, format_rate, quantised_samples,
@@ -22,7 +23,7 @@ const MEDIAN_TOLERANCE: f64 = 0.01;
 
 /// Converts results into cells.
 pub(super) fn judge(results: SuiteResults) -> ForeignResults {
-    let SuiteResults { provenance, baselines, tests, findings, notes, is_partial } = results;
+    let SuiteResults { provenance, baselines, tests, findings, notes, is_partial, is_own } = results;
     let mut foreign = ForeignResults::default();
     foreign.notes.extend(notes);
     for (name, text) in provenance {
@@ -37,11 +38,12 @@ pub(super) fn judge(results: SuiteResults) -> ForeignResults {
     }
     let ceiling = Ceiling::of(&baselines);
     for row in &baselines {
-        let judged = RowJudge { row, is_baseline: true, is_partial: true, ceiling: None, findings: &findings };
+        let judged = RowJudge { row, is_baseline: true, is_partial: true, is_own, ceiling: None, findings: &findings };
         judged.add_cell(&mut foreign);
     }
     for row in &tests {
-        let judged = RowJudge { row, is_baseline: false, is_partial, ceiling: ceiling.as_ref(), findings: &findings };
+        let ceiling = ceiling.as_ref();
+        let judged = RowJudge { row, is_baseline: false, is_partial, is_own, ceiling, findings: &findings };
         judged.add_cell(&mut foreign);
     }
     foreign
@@ -93,6 +95,11 @@ impl Row {
 }
 
 impl Figures {
+    /// The key of its samples in the file.
+    fn list(&self) -> &'static str {
+        if self.are_of_processes { "sampleMedians" } else { "samples" }
+    }
+
     /// The median of the samples, or the one of the file.
     fn typical(&self) -> Option<f64> {
         Samples::new(&self.values()).ok().map(|samples| samples.median()).or(self.median)
@@ -105,6 +112,8 @@ struct RowJudge<'a> {
     is_baseline: bool,
     /// Whether scenarios that it lacks were not measured.
     is_partial: bool,
+    /// Whether this program has judged the figures already.
+    is_own: bool,
     ceiling: Option<&'a Ceiling>,
     /// Findings about all figures of a scenario in the file.
     findings: &'a [(Scenario, String)],
@@ -119,10 +128,14 @@ impl RowJudge<'_> {
         for (axis, value) in &row.pair.axes {
             cell.axis(axis, value);
         }
+        if row.figures.iter().flatten().any(|figures| figures.are_of_processes) {
+            let what = "of the iterations of a process each";
+            cell.provenance.insert(SAMPLES_ARE_MEDIANS.to_owned(), what.to_owned());
+        }
         if self.is_baseline {
             cell.param("baseline", true);
         }
-        let is_empty = row.figures.iter().all(Option::is_none);
+        let is_empty = row.figures.iter().all(Option::is_none) && row.further.is_empty();
         if !row.has_passed() {
             cell.samples.extend([self.failed_sample()]);
         } else if is_empty && row.status.is_none() {
@@ -143,6 +156,9 @@ impl RowJudge<'_> {
                     None => cell.samples.extend([self.empty_sample(scenario)]),
                 }
             }
+            for (name, is_rate, figures) in &row.further {
+                cell.samples.extend(further_samples(&row.location, name, *is_rate, figures));
+            }
         }
         foreign.add(cell);
     }
@@ -154,8 +170,14 @@ impl RowJudge<'_> {
         let figures = row.figures.iter().any(Option::is_some);
         let rest = if figures { "; its figures are ignored" } else { "" };
         let mut sample = ForeignSample::at(&row.location);
+        if let (Some(gate), Some(cause)) = (row.gate, &row.cause) {
+            let figures = cause.strip_prefix(&format!("{gate}: ")).unwrap_or(cause);
+            sample.reject(gate, figures);
+            return sample;
+        }
         sample.failure = Some(match &row.cause {
-            Some(cause) => format!("status `{status}`: {cause}"),
+            // Only this program's own files have one.
+            Some(cause) => cause.clone(),
             None => format!("status `{status}` without a cause in the file{rest}"),
         });
         sample
@@ -175,8 +197,9 @@ impl RowJudge<'_> {
         let mut samples: Vec<(f64, ForeignSample)> = match (&figures.samples[..], figures.median) {
             ([], Some(median)) => vec![(median, only_sample(scenario, figures, median, &base))],
             (samples, _) => {
+                let list = figures.list();
                 let sample = |(at, value): &(usize, f64)| {
-                    let mut sample = ForeignSample::at(format!("{base}/samples/{at}"));
+                    let mut sample = ForeignSample::at(format!("{base}/{list}/{at}"));
                     sample.push_reading(metric(scenario), Some(*value));
                     sample.seconds = (!scenario.is_rate()).then_some(value / 1e9);
                     (*value, sample)
@@ -184,8 +207,11 @@ impl RowJudge<'_> {
                 samples.iter().map(sample).collect()
             }
         };
-        self.reject_impossible(scenario, figures, &mut samples);
-        let mut findings = self.scenario_findings(scenario, figures);
+        let mut findings = Vec::new();
+        if !self.is_own {
+            self.reject_impossible(scenario, figures, &mut samples);
+            findings = self.scenario_findings(scenario, figures);
+        }
         let marked = self.findings.iter().filter(|(marked, _)| *marked == scenario);
         findings.extend(marked.map(|(_, finding)| finding.clone()));
         let mut samples: Vec<ForeignSample> = samples.into_iter().map(|(_, sample)| sample).collect();
@@ -271,6 +297,21 @@ impl RowJudge<'_> {
         }
         findings
     }
+}
+
+/// The samples of a scenario that the suites do not have.
+fn further_samples(location: &str, name: &str, is_rate: bool, figures: &Figures) -> Vec<ForeignSample> {
+    let metric = match is_rate {
+        true => Metric::throughput(name, Scenario::Upload.unit()).primary(),
+        false => Metric::latency(name, Scenario::RoundTrip.unit()).primary(),
+    };
+    let list = figures.list();
+    let sample = |(at, value): &(usize, f64)| {
+        let mut sample = ForeignSample::at(format!("{location}/scenarios/{name}/{list}/{at}"));
+        sample.push_reading(metric.clone(), Some(*value));
+        sample
+    };
+    figures.samples.iter().map(sample).collect()
 }
 
 /// Marks a sample, with an explanation after the figures.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use wb_model::Gate;
 use wb_peers::plausibility::{format_time, unit_factor};
 
 use super::{Figures, PLAUSIBLE_ROUND_TRIP, Pair, Row, Scenario, SuiteResults, written_resolution};
@@ -306,7 +307,12 @@ impl SuiteResults {
         };
         let location = format!("{}/{name}", if is_baseline { "baselines" } else { "tests" });
         let rows = if is_baseline { &mut self.baselines } else { &mut self.tests };
-        rows.push(Row { location, name, pair, status, cause, figures, has_figures: !is_baseline });
+        // Only this program's own files have causes.
+        let gate = cause
+            .as_deref()
+            .and_then(|cause| Gate::ALL.into_iter().find(|gate| cause.starts_with(&format!("{gate}: "))));
+        let further = Vec::new();
+        rows.push(Row { location, name, pair, status, cause, gate, further, figures, has_figures: !is_baseline });
     }
 }
 

@@ -10,6 +10,8 @@ mod judgement;
 mod markdown;
 mod yaml;
 
+use wb_model::Gate;
+
 use crate::ReadError;
 use crate::foreign::ForeignResults;
 
@@ -46,6 +48,8 @@ struct SuiteResults {
     notes: Vec<String>,
     /// Whether a row may lack scenarios, because each was requested apart.
     is_partial: bool,
+    /// Whether this program wrote the file, which has judged the figures already.
+    is_own: bool,
 }
 
 /// A pair of endpoints with what they used.
@@ -60,6 +64,10 @@ struct Row {
     status: Option<String>,
     /// Why it did not pass, which only this program's own files have.
     cause: Option<String>,
+    /// The gate that its figures did not pass, which only those files have.
+    gate: Option<Gate>,
+    /// Figures of further scenarios, likewise, with their names and whether they are rates.
+    further: Vec<(String, bool, Figures)>,
     /// By scenario, its figures; `None` if they are null.
     figures: [Option<Figures>; 3],
     /// Whether such rows have figures in this kind of file.
@@ -100,6 +108,8 @@ struct Figures {
     outliers: Option<f64>,
     /// In the order of the file, with their positions.
     samples: Vec<(usize, f64)>,
+    /// Whether each sample is the median of the iterations of a process, rather than an iteration.
+    are_of_processes: bool,
     /// The smallest difference that the file's numbers show.
     resolution: f64,
 }
@@ -164,6 +174,7 @@ impl Figures {
             resolution: self.resolution * factor,
             iterations: self.iterations,
             outliers: self.outliers,
+            are_of_processes: self.are_of_processes,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use wb_model::Gate;
 
 use super::{AXES, Figures, Pair, Row, Scenario, SuiteResults, written_resolution};
 use crate::json::{LenientNumber, without_type_names};
@@ -19,6 +20,8 @@ struct ResultsFile {
     baseline_results: Option<Vec<Entry>>,
     #[serde(default)]
     test_results: Option<Vec<Entry>>,
+    /// In this program's own files.
+    weighbridge: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +74,12 @@ struct Entry {
     status: LenientText,
     #[serde(default)]
     cause: LenientText,
+    /// The failed check of figures that are impossible, which only this program's own files have.
+    #[serde(default)]
+    gate: LenientText,
+    /// Further scenarios, likewise.
+    #[serde(default)]
+    scenarios: BTreeMap<String, Statistics>,
     upload: Option<Statistics>,
     download: Option<Statistics>,
     latency: Option<Statistics>,
@@ -93,6 +102,9 @@ struct Statistics {
     #[serde(default)]
     outliers: Outliers,
     samples: Option<Vec<LenientNumber>>,
+    /// Of each process, the median of its iterations; only in this program's own files.
+    #[serde(rename = "sampleMedians")]
+    sample_medians: Option<Vec<LenientNumber>>,
     #[serde(default)]
     unit: LenientText,
 }
@@ -146,7 +158,8 @@ pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
     let malformed = |reason| ReadError::Malformed { format: Format::Libp2p, reason };
     let file: ResultsFile = serde_saphyr::from_str(text)
         .map_err(|error| malformed(without_type_names(&error.without_snippet().to_string())))?;
-    let mut results = SuiteResults::default();
+    let is_own = file.weighbridge.is_some();
+    let mut results = SuiteResults { is_own, is_partial: is_own, ..SuiteResults::default() };
     if let Some(metadata) = file.metadata {
         let Metadata { test_pass, started_at, completed_at, duration, platform, os, worker_count } = metadata;
         let named = [
@@ -211,7 +224,9 @@ impl Resolution {
 
 /// The row of an entry; none, with a note, without a pair.
 fn row(entry: Entry, location: String, resolution: Resolution, notes: &mut Vec<String>) -> Option<Row> {
-    let Entry { name, dialer, listener, transport, secure_channel, muxer, axes, status, cause, .. } = entry;
+    let Entry {
+        name, dialer, listener, transport, secure_channel, muxer, axes, status, cause, gate, scenarios, ..
+    } = entry;
     let (upload, download, latency) = (entry.upload, entry.download, entry.latency);
     let name = name.known();
     let of_suite = AXES.map(str::to_owned).into_iter().zip([transport, secure_channel, muxer]);
@@ -240,17 +255,34 @@ fn row(entry: Entry, location: String, resolution: Resolution, notes: &mut Vec<S
         let resolution = if scenario.is_rate() { resolution.rate } else { resolution.latency };
         Some(statistics.figures(resolution).scaled(factor)).filter(|figures| !figures.is_empty())
     };
+    let further: Vec<(String, bool, Figures)> = scenarios
+        .into_iter()
+        .filter_map(|(name, statistics)| {
+            let scenario = [Scenario::Upload, Scenario::RoundTrip]
+                .into_iter()
+                .find(|scenario| scenario.factor(&statistics.unit.0).is_some())?;
+            Some((name, scenario.is_rate(), figures(scenario, Some(statistics))?))
+        })
+        .collect();
     let figures = [
         figures(Scenario::Upload, upload),
         figures(Scenario::Download, download),
         figures(Scenario::RoundTrip, latency),
     ];
-    Some(Row { location, name, pair, status: status.known(), cause: cause.known(), figures, has_figures: true })
+    let gate = gate.known().and_then(|gate| Gate::ALL.into_iter().find(|one| one.to_string() == gate));
+    let (status, cause) = (status.known(), cause.known());
+    Some(Row { location, name, pair, status, cause, gate, further, figures, has_figures: true })
 }
 
 impl Statistics {
     fn figures(self, resolution: f64) -> Figures {
-        let samples = self.samples.unwrap_or_default().into_iter().enumerate();
+        let positioned = |samples: Vec<LenientNumber>| {
+            samples.into_iter().enumerate().filter_map(|(at, sample)| Some((at, sample.0?))).collect()
+        };
+        if let Some(medians) = self.sample_medians {
+            // Its other statistics are those of iterations.
+            return Figures { samples: positioned(medians), are_of_processes: true, resolution, ..Figures::default() };
+        }
         Figures {
             iterations: self.iterations.0,
             min: self.min.0,
@@ -263,7 +295,8 @@ impl Statistics {
                 Outliers::Count(count) => Some(count).filter(|count| count.is_finite()),
                 Outliers::Unknown => None,
             },
-            samples: samples.filter_map(|(at, sample)| Some((at, sample.0?))).collect(),
+            samples: positioned(self.samples.unwrap_or_default()),
+            are_of_processes: false,
             resolution,
         }
     }

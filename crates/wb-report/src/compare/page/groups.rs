@@ -8,7 +8,7 @@ use wb_compare::run_perf::tolerance::groups::Group;
 use super::figures::{format_percent, format_value};
 use super::markup::HtmlWriter;
 use super::verdict_style::{VerdictStyle, VerdictStyles};
-use crate::compare::figures::readable_id;
+use crate::compare::figures::{describe_interval, readable_id};
 
 /// Tables of changed and of other groups; the second is collapsible.
 #[derive(Serialize)]
@@ -25,34 +25,37 @@ pub(super) struct GroupsView {
     other_rows: Value,
 }
 
+/// A group with its index.
+type NumberedGroup<'a> = (usize, &'a Group<'a>);
+
 impl GroupsView {
     pub(super) fn new(history: &BuildHistory<'_>, styles: VerdictStyles) -> Self {
         let builds = 1..history.builds.list().len();
-        let kind_in = |group: &Group<'_>, build: usize| {
-            let status = group.cell(build)?.status;
-            Some(styles.of(status.into()))
-        };
-        let is_changed = |group: &&Group<'_>| {
+        let kind_in =
+            |(at, _): NumberedGroup<'_>, build: usize| Some(styles.of(history.group_verdict(at, build)?.final_verdict));
+        let is_changed = |group: &NumberedGroup<'_>| {
             let is_change = |kind: VerdictStyle| kind.is_change && kind.class != "lacking";
-            builds.clone().any(|build| kind_in(group, build).is_some_and(is_change))
+            builds.clone().any(|build| kind_in(*group, build).is_some_and(is_change))
         };
-        let (changed, others): (Vec<&Group<'_>>, Vec<_>) = history.tolerances.groups.iter().partition(is_changed);
+        let groups = history.tolerances.groups.iter().enumerate();
+        let (changed, others): (Vec<NumberedGroup<'_>>, Vec<_>) = groups.partition(is_changed);
         let scored = |group: &Group<'_>| {
             builds.clone().filter_map(|build| group.cell(build)).map(|cell| cell.scored).max().unwrap_or_default()
         };
-        let rows = |groups: &[&Group<'_>]| {
+        let rows = |groups: &[NumberedGroup<'_>]| {
             let mut rows = HtmlWriter::default();
-            for group in groups {
+            for (at, group) in groups {
                 rows.raw("<tr><th scope=row class=id><bdi>").text(&readable_id(&group.id.to_string())).raw("</bdi>");
                 rows.raw("<td>").figure(scored(group));
                 for build in builds.clone() {
-                    write_cell(&mut rows, history, group, build, kind_in(group, build));
+                    write_cell(&mut rows, history, (*at, group), build, kind_in((*at, group), build));
                 }
             }
             rows.finish()
         };
-        let open = changed.iter().any(|group| scored(group) > 1);
-        let decides = |group: &&Group<'_>| builds.clone().any(|build| history.affects_exit_code(group, build));
+        let open = changed.iter().any(|(_, group)| scored(group) > 1);
+        let decides =
+            |(_, group): &NumberedGroup<'_>| builds.clone().any(|build| history.affects_exit_code(group, build));
         Self {
             open,
             decides: changed.iter().any(decides),
@@ -67,7 +70,7 @@ impl GroupsView {
 fn write_cell(
     rows: &mut HtmlWriter,
     history: &BuildHistory<'_>,
-    group: &Group<'_>,
+    (at, group): NumberedGroup<'_>,
     build: usize,
     kind: Option<VerdictStyle>,
 ) {
@@ -78,7 +81,11 @@ fn write_cell(
     let decides = history.affects_exit_code(group, build);
     if decides { kind } else { VerdictStyle { class: "undecisive", ..kind } }.write(rows);
     rows.raw(" ").figure(format_percent(cell.improvement.unwrap_or(cell.score)).trim_end_matches(" %"));
-    rows.raw("<small>tolerance ").figure(format_value(cell.tolerance)).raw("&nbsp;%");
+    rows.raw("<small>");
+    if let Some(compared) = history.group_verdict(at, build).and_then(|judged| judged.compared) {
+        rows.text(&describe_interval(compared.interval.into())).raw(", ");
+    }
+    rows.raw("tolerance ").figure(format_value(cell.tolerance)).raw("&nbsp;%");
     if !decides {
         rows.raw(", not decisive");
     }

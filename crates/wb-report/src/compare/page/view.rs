@@ -180,11 +180,11 @@ fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>, criteria: &[Str
         "regression by" => "a regression by",
         other => other,
     };
-    let exit = match outcome.exit_code {
-        0 if outcome.within_run.is_some() => "0, nothing is worse".to_owned(),
-        0 => "0, no regression".to_owned(),
-        2 => format!("2, {failed_by} {}", regressing_methods(outcome).unwrap_or_default()),
-        3 => "3, something is missing, invalid, incomparable or ended in an error".to_owned(),
+    let exit = match (outcome.exit_code, regressing_methods(outcome)) {
+        (0, _) if outcome.within_run.is_some() => "0, nothing is worse".to_owned(),
+        (0, _) => "0, no regression".to_owned(),
+        (2, Some(methods)) => format!("2, {failed_by} {methods}"),
+        (code @ (2 | 3), _) => format!("{code}, something is missing, invalid, incomparable or ended in an error"),
         _ => "4, nothing comparable and no error".to_owned(),
     };
     let facts = [

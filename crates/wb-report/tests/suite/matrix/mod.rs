@@ -28,8 +28,13 @@ fn samples(centre: f64, count: usize, spread: f64, seed: usize) -> Vec<f64> {
     (0..count).map(|at| centre * (1.0 + spread * offset(at) * offset(at + 3).abs().sqrt())).collect()
 }
 
-fn scenario(iterations: usize, samples: Vec<f64>) -> ScenarioSamples {
-    ScenarioSamples { iterations, samples, are_medians: false }
+/// Number of samples of a scenario.
+const SAMPLES: usize = 6;
+
+/// Iterations, which each of the samples has alike.
+fn scenario(iterations: usize, values: Vec<f64>) -> ScenarioSamples {
+    let median = wb_stats::Samples::new(&values).unwrap().median();
+    ScenarioSamples { iterations, samples: vec![median; SAMPLES], values, ..ScenarioSamples::default() }
 }
 
 fn cell(dialer: &str, listener: &str, values: &[&str], status: CellStatus) -> MatrixCell {
@@ -40,6 +45,8 @@ fn cell(dialer: &str, listener: &str, values: &[&str], status: CellStatus) -> Ma
         values: (0..3).map(|at| values.get(at).map(|value| (*value).to_owned())).collect(),
         scope: BaselineScope::default(),
         status,
+        samples: SAMPLES,
+        disturbed: 0,
         scenarios: BTreeMap::new(),
         connect: Vec::new(),
         first_byte: Vec::new(),
@@ -106,7 +113,7 @@ fn spoil(tests: &mut [MatrixCell], timeout: &CellStatus) {
             test.scenarios.clear();
         }
         if test.name == "rust-v0.56 x rust-v0.56 (tcp, noise, mplex)" {
-            let median = ScenarioSamples { iterations: 10, samples: vec![rate(3.4)], are_medians: true };
+            let median = ScenarioSamples { are_medians: true, ..scenario(10, vec![rate(3.4)]) };
             test.scenarios.insert(Scenario::Upload, median);
         }
         if test.name.starts_with("rust-v0.56 x dotnet-v1.0 (tcp") {

@@ -71,7 +71,7 @@ fn dialer_variables(cell: &PeersCell) -> Vec<(&'static str, String)> {
 pub(super) async fn take(cell: &PeersCell, launch: &ProcessLaunch, attempt: &mut Attempt) -> Result<(), Failure> {
     let ProcessLaunch { dialect, dialer, listener } = launch;
     let host = listen_host(&attempt.context, attempt.context.server(0))?;
-    let ceiling = CeilingServer::start(cell, &host, attempt).await?;
+    let (ceiling, _) = CeilingServer::start(cell, &host, attempt).await?;
     let context = attempt.context.server(0);
     let redis = Rendezvous::start(&host, context).await?;
     let mut variables = common_variables(cell, &redis.address(), false);
@@ -108,9 +108,7 @@ async fn run_dialer(
     let command = process.start_command(&attempt.context).await?.record(SUITE_PROCESS, attempt)?;
     let before = InterfaceBytes::read(&attempt.context).await?;
     let finished = attempt.run_to_end(SUITE_PROCESS, command, &placement).await?;
-    let after = InterfaceBytes::read(&attempt.context).await?;
-    let traffic = serde_json::to_vec(&Traffic { before, after });
-    attempt.add_artefact(&traffic_name(SUITE_PROCESS), traffic.map_err(|error| Failure::refused(error.to_string()))?);
+    attempt.add_json(&traffic_name(SUITE_PROCESS), &Traffic::since(before, attempt).await?)?;
     match finished.exit_reason {
         reason if is_regular_end(reason) => {
             if !reason.is_success() {

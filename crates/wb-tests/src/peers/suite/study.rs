@@ -54,12 +54,12 @@ pub(in crate::peers) fn study(
             let bytes = run.bytes() as f64;
             seconds += rates.iter().map(|rate| bytes / rate).sum::<f64>();
             let raw = raw_rate(&run, ceiling);
-            check_rate(&mut measurement, name, raw, &rates, ceiling);
+            check_rate(&mut measurement, cell, name, raw, &rates, ceiling);
             set_rate(&mut measurement, name, &rates, raw);
         }
     }
     check_durations(&mut measurement, SUITE_PROCESS, seconds, process.elapsed_seconds);
-    check_total_traffic(&mut measurement, SUITE_PROCESS, sent, received, &traffic);
+    check_total_traffic(&mut measurement, cell, SUITE_PROCESS, sent, received, &traffic);
     measurement
         .findings
         .push("what was negotiated is not known: endpoints of this dialect do not report it".to_owned());

@@ -75,7 +75,8 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         read = within_run::split(read, by, args, console)?;
     }
     check_directions(&read, &args.direction)?;
-    let directions = read.directions().clone().with_overrides(&args.direction);
+    read.set_directions(&args.direction);
+    let directions = read.directions().clone();
     let tolerances = tolerance::Options {
         tolerance: tolerance(args),
         stddev_tolerance: args.stddev_tolerance,
@@ -196,12 +197,13 @@ fn tolerance(args: &CompareArgs) -> f64 {
 
 /// What fails the comparison beside regressions.
 pub(super) fn fail_on(args: &CompareArgs) -> FailOn {
-    let strictness = match args.fail_on {
-        None => Strictness::Regressions,
-        Some(FailOnArg::Unconfirmed) => Strictness::Unconfirmed,
-        Some(FailOnArg::Inconclusive) => Strictness::Inconclusive,
+    let has = |verdict| args.fail_on.contains(&verdict);
+    let strictness = match (has(FailOnArg::Inconclusive), has(FailOnArg::Unconfirmed)) {
+        (true, _) => Strictness::Inconclusive,
+        (false, true) => Strictness::Unconfirmed,
+        (false, false) => Strictness::Regressions,
     };
-    FailOn { gain: args.fail_on_gain, strictness }
+    FailOn { gain: args.fail_on_gain, missing: has(FailOnArg::Missing), strictness }
 }
 
 /// A warning if single runs with disturbed samples are compared as if runs did not differ.

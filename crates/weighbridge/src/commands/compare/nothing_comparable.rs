@@ -113,6 +113,10 @@ fn way_out_of_definitions(cells: &[(&str, &CheckResult)]) -> String {
     }
     let names: BTreeSet<&str> =
         cells.iter().flat_map(|(_, check)| parameters(&check.differences)).map(|it| it.name.as_str()).collect();
+    let reasons = cells.iter().filter_map(|(_, check)| check.reason.clone()).collect::<BTreeSet<String>>();
+    if names.is_empty() && !reasons.is_empty() {
+        return reasons.into_iter().collect::<Vec<_>>().join("; ");
+    }
     match names.is_empty() {
         true => "the test itself differs: measure both sides with one version of it".to_owned(),
         false => {

@@ -1,14 +1,15 @@
 //! `weighbridge peers list`: the cells of a matrix.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use wb_model::pluralize;
-use wb_peers::{Cell, Decision, Matrix, MatrixError, SelectionError, read_matrix, select};
+use wb_peers::{Cell, Decision, Endpoint, Matrix, MatrixError, SelectionError, read_matrix, select};
 use wb_report::text::{Align, Table};
 
+use super::dependencies::check_dependencies;
 use super::nothing_selected;
 use crate::cli::peers::PeersListArgs;
 use crate::console::Console;
@@ -58,6 +59,14 @@ pub(super) fn list(args: &PeersListArgs, console: &Console) -> Result<Exit, Erro
     let selected = || decisions.iter().filter(|decision| matches!(decision, Decision::In(_)));
     let baselines = selected().filter(|decision| decision.is_baseline()).count();
     let tests = selected().count() - baselines;
+    if baselines + tests > 0 && (args.list_impls || args.check_deps) {
+        let endpoints = selected_endpoints(&matrix, &decisions);
+        if args.check_deps {
+            return check_dependencies(&endpoints, &args.file, console);
+        }
+        print_text(&endpoints.iter().map(|endpoint| format!("{}\n", endpoint.id)).collect::<String>())?;
+        return Ok(Exit::Success);
+    }
     if args.json {
         let cells = decisions.iter().map(|decision| listed_cell(&matrix, decision)).collect();
         print_json(&MatrixListing { baselines, tests, cells })?;
@@ -73,6 +82,16 @@ pub(super) fn list(args: &PeersListArgs, console: &Console) -> Result<Exit, Erro
         crate::console::message!("{}, {}", pluralize(baselines, "baseline"), pluralize(tests, "test"));
     }
     Ok(Exit::Success)
+}
+
+/// The endpoints of the selected cells, in the order of the file, baselines last.
+fn selected_endpoints<'m>(matrix: &'m Matrix, decisions: &[Decision<'_>]) -> Vec<&'m Endpoint> {
+    let sides = |decision: &Decision<'_>| match decision {
+        Decision::In(cell) => vec![cell.dialer.id.clone(), cell.listener.id.clone()],
+        Decision::Out(..) | Decision::Impossible(_) => Vec::new(),
+    };
+    let ids: BTreeSet<String> = decisions.iter().flat_map(sides).collect();
+    matrix.endpoints.iter().chain(&matrix.baselines).filter(|endpoint| ids.contains(&endpoint.id)).collect()
 }
 
 fn describe_selection_error(error: SelectionError) -> Error {

@@ -1,5 +1,6 @@
 //! `weighbridge peers`: matrices of implementations.
 
+mod dependencies;
 mod inputs;
 mod list;
 mod report;

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use wb_model::{AttemptOutcome, ParamValue, ProfileName, Serial, Validity};
+use wb_model::imported::{IMPORTED_FROM, SAMPLES_ARE_MEDIANS};
+use wb_model::{AttemptOutcome, Class, MetricKey, ParamValue, ProfileName, Serial, Validity};
+use wb_peers::Measure;
 use wb_record::RunFolder;
 use wb_report::peers::{
-    BaselineScope, CellFilter, CellStatus, MatrixCell, MatrixMetadata, MatrixResults, ScenarioSamples,
+    BaselineScope, CellFilter, CellStatus, MatrixCell, MatrixMetadata, MatrixResults, Scenario, ScenarioSamples,
 };
+use wb_stats::Samples;
 use wb_study::Study;
 use wb_study::result::{AttemptResult, CellResult};
 use wb_tests::Artefacts;
@@ -17,6 +20,10 @@ use wb_tests::peers::{
 
 use crate::error::Error;
 
+/// The axes of libp2p's suites, in the order of names.
+const SUITE_AXES: [&str; 3] = ["transport", "security", "muxer"];
+/// The parameter of imported baselines.
+const IMPORTED_BASELINE: &str = "baseline";
 /// Nanoseconds of a second.
 const NANOS: f64 = 1e9;
 
@@ -37,7 +44,7 @@ pub(super) fn matrix_results(run: &RunFolder, study: &Study, cells: &[&CellResul
     let axes = axes(cells);
     let (mut baselines, mut tests) = (Vec::new(), Vec::new());
     for &cell in cells {
-        let is_baseline = cell.params.get(IS_BASELINE) == Some(&ParamValue::Bool(true));
+        let is_baseline = [IS_BASELINE, IMPORTED_BASELINE].iter().any(|name| text(cell, name) == "true");
         let group = if is_baseline { &mut baselines } else { &mut tests };
         group.push(matrix_cell(run.path(), cell, &axes)?);
     }
@@ -55,6 +62,24 @@ fn metadata(folder: &RunFolder, study: &Study, cells: &[&CellResult]) -> Result<
         let start: jiff::Timestamp = start.parse().ok()?;
         start.checked_add(jiff::SignedDuration::from_secs_f64(last)).ok()
     };
+    // What the imported file says of its measurement.
+    let of_file = |name: &str| cells.iter().find_map(|cell| cell.provenance.get(name).cloned()).unwrap_or_default();
+    if cells.iter().any(|cell| is_imported(cell)) {
+        let (platform, os) = match of_file("platform").split_once(" (") {
+            Some((platform, os)) => (platform.to_owned(), os.trim_end_matches(')').to_owned()),
+            None => (of_file("platform"), of_file("operating system")),
+        };
+        return Ok(MatrixMetadata {
+            test_pass: of_file("test pass"),
+            started_at: of_file("measured at"),
+            completed_at: of_file("completed at"),
+            // A duration that is no number of seconds is shown as unknown.
+            duration_seconds: of_file("duration").trim_end_matches('s').parse().unwrap_or_default(),
+            platform,
+            os,
+            worker_count: of_file("workers").parse().unwrap_or(1),
+        });
+    }
     Ok(MatrixMetadata {
         test_pass: run.name.clone(),
         started_at: run.started.clone(),
@@ -72,13 +97,30 @@ fn text(cell: &CellResult, name: &str) -> String {
     cell.params.get(name).map(ParamValue::to_string).unwrap_or_default()
 }
 
+/// Whether a cell was imported, so that its matrix is unknown.
+fn is_imported(cell: &CellResult) -> bool {
+    cell.provenance.contains_key(IMPORTED_FROM)
+}
+
+/// The name of a cell in its matrix. That of an imported cell follows from its axes, as in the suites.
+fn cell_name(cell: &CellResult) -> String {
+    if !is_imported(cell) {
+        return text(cell, CELL_NAME);
+    }
+    let of_suite = SUITE_AXES.into_iter().filter_map(|axis| cell.id.case.get(axis));
+    let is_other = |axis: &str| ![DIALER, LISTENER].contains(&axis) && !SUITE_AXES.contains(&axis);
+    let others = cell.id.case.axes().filter(|(axis, _)| is_other(axis)).map(|(_, value)| value);
+    let values: Vec<&str> = of_suite.chain(others).collect();
+    format!("{} x {} ({})", text(cell, DIALER), text(cell, LISTENER), values.join(", "))
+}
+
 /// The axes of a matrix in its order, which the names of the cells show: `DIALER x LISTENER (VALUE, …)`.
 fn axes(cells: &[&CellResult]) -> Vec<String> {
     let mut axes: Vec<String> = Vec::new();
     for cell in cells {
         let mut free: Vec<(&str, &str)> =
             cell.id.case.axes().filter(|(axis, _)| ![DIALER, LISTENER].contains(axis)).collect();
-        for value in name_values(&text(cell, CELL_NAME)) {
+        for value in name_values(&cell_name(cell)) {
             let Some(at) = free.iter().position(|(_, of)| *of == value) else { continue };
             let (axis, _) = free.remove(at);
             if !axes.iter().any(|existing| existing == axis) {
@@ -95,26 +137,94 @@ fn name_values(name: &str) -> Vec<String> {
     inner.map(|inner| inner.split(", ").map(str::to_owned).collect()).unwrap_or_default()
 }
 
-fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixCell, Error> {
+/// The figures of a cell, and of each sample the median of its iterations.
+struct CellFigures {
+    all: IterationValues,
+    medians: BTreeMap<Scenario, Vec<f64>>,
+}
+
+/// Reads the figures of the samples of a cell from their artefacts.
+fn measured_figures(run: &Path, cell: &CellResult) -> Result<CellFigures, Error> {
     let mut figures = IterationValues::default();
+    let mut medians: BTreeMap<Scenario, Vec<f64>> = BTreeMap::new();
     let counted: Vec<&AttemptResult> = cell.attempts.iter().filter(|attempt| attempt.counted).collect();
     for attempt in &counted {
         let read = IterationValues::read(&cell.params, &Artefacts::of_run(run, Path::new(&attempt.folder)));
-        figures.extend(read.map_err(|rejection| Error::Internal(format!("{}: {rejection}", attempt.folder)))?);
+        let read = read.map_err(|rejection| Error::Internal(format!("{}: {rejection}", attempt.folder)))?;
+        for (scenario, values) in &read.scenarios {
+            let median = Samples::new(&values.values).ok().map(|values| values.median());
+            medians.entry(scenario.clone()).or_default().extend(median);
+        }
+        figures.extend(read);
     }
+    Ok(CellFigures { all: figures, medians })
+}
+
+/// The scenario of a metric of imported figures; none of their checks.
+fn imported_scenario(metric: &MetricKey) -> Option<Scenario> {
+    let measure = match metric.class {
+        Class::Throughput => Measure::Throughput,
+        Class::Latency => Measure::Latency,
+        Class::Resource | Class::Check => return None,
+    };
+    Some(match (measure, metric.name.as_str()) {
+        (Measure::Throughput, "upload") => Scenario::Upload,
+        (Measure::Throughput, "download") => Scenario::Download,
+        (Measure::Latency, "round-trip") => Scenario::Latency,
+        (_, name) => Scenario::Custom { name: name.into(), measure },
+    })
+}
+
+/// The figures of an imported cell, whose samples are iterations. Those of one file are of one process as far as it says, so
+/// that together they are one sample; those of a file of this program are medians of samples.
+fn imported_figures(cell: &CellResult) -> CellFigures {
+    let (mut all, mut medians) = (IterationValues::default(), BTreeMap::<Scenario, Vec<f64>>::new());
+    let mut of_files: BTreeMap<(Scenario, String), Vec<f64>> = BTreeMap::new();
+    for sample in cell.samples().filter(|sample| sample.counted) {
+        let has_quartiles = sample.values.keys().any(|metric| metric.class == Class::Check);
+        for (metric, value) in &sample.values {
+            let Some(scenario) = imported_scenario(metric) else { continue };
+            let value = if scenario.is_rate() { *value } else { value / NANOS };
+            let values = all.scenarios.entry(scenario.clone()).or_default();
+            values.iterations += 1;
+            values.values.push(value);
+            values.are_medians |= has_quartiles;
+            of_files.entry((scenario, sample.folder.clone())).or_default().push(value);
+        }
+    }
+    let are_medians = cell.provenance.contains_key(SAMPLES_ARE_MEDIANS);
+    for ((scenario, _), values) in of_files {
+        all.scenarios.entry(scenario.clone()).or_default().are_medians |= are_medians;
+        let samples = medians.entry(scenario).or_default();
+        match are_medians {
+            true => samples.extend(values),
+            false => samples.extend(Samples::new(&values).ok().map(|values| values.median())),
+        }
+    }
+    CellFigures { all, medians }
+}
+
+fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixCell, Error> {
+    let CellFigures { all: figures, mut medians } =
+        if is_imported(cell) { imported_figures(cell) } else { measured_figures(run, cell)? };
     let scaled = |figures: Vec<f64>| figures.into_iter().map(|seconds| seconds * NANOS).collect::<Vec<f64>>();
     let measured = figures.scenarios.into_iter().filter(|(_, figures)| !figures.values.is_empty());
-    let scenarios = measured.map(|(scenario, ScenarioValues { iterations, values, are_medians })| {
-        let samples = if scenario.is_rate() { values } else { scaled(values) };
-        (scenario, ScenarioSamples { iterations, samples, are_medians })
-    });
+    let scenarios =
+        measured.map(|(scenario, ScenarioValues { iterations, values, are_medians, bytes, cpu_seconds })| {
+            let samples = medians.remove(&scenario).unwrap_or_default();
+            let [values, samples] =
+                [values, samples].map(|figures| if scenario.is_rate() { figures } else { scaled(figures) });
+            (scenario, ScenarioSamples { iterations, values, samples, are_medians, bytes, cpu_seconds })
+        });
     Ok(MatrixCell {
-        name: text(cell, CELL_NAME),
+        name: cell_name(cell),
         dialer: text(cell, DIALER),
         listener: text(cell, LISTENER),
         values: axes.iter().map(|axis| cell.id.case.get(axis).map(str::to_owned)).collect(),
         scope: BaselineScope { ceiling: filter(cell, CEILING_OF), comparison: filter(cell, COMPARED_WITH) },
         status: status(cell),
+        samples: cell.samples().filter(|sample| sample.counted).count(),
+        disturbed: cell.samples().filter(|sample| sample.counted && !sample.disturbances.is_empty()).count(),
         scenarios: scenarios.collect(),
         connect: scaled(figures.connect),
         first_byte: scaled(figures.first_byte),

@@ -14,7 +14,7 @@ use super::inputs::record_inputs;
 use super::nothing_selected;
 use crate::cli::RUN_PREFIX;
 use crate::cli::peers::{MatrixFlags, PeersRunArgs, WorkloadFlags};
-use crate::commands::run::measure;
+use crate::commands::run::{MeasureOutput, measure};
 use crate::commands::selection::resolve_matrix;
 use crate::console::Console;
 use crate::error::Error;
@@ -33,7 +33,8 @@ pub(super) fn run(args: &PeersRunArgs, console: &Console) -> Result<Exit, Error>
     let request = resolve_matrix(matrix_request(args), args.plan.as_deref(), &args.cells, &events)?;
     let session = args.run_folder.session_options(RUN_PREFIX, &args.cells.hosts, &args.preparation);
     let recorder = |run: &RunFolder| record_inputs(run, &args.file);
-    measure(&request, &session, Some(&recorder), args.json, console).map_err(|error| match error {
+    let output = MeasureOutput { json: args.json, ..MeasureOutput::default() };
+    measure(&request, &session, Some(&recorder), &output, console).map_err(|error| match error {
         Error::Session(SessionError::EmptyPlan { patterns, skipped: 0, .. }) if patterns.is_empty() => {
             nothing_selected()
         }

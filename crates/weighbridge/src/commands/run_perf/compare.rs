@@ -18,7 +18,7 @@ pub(super) fn translate(args: &ComparePerfArgs) -> Result<Translation, Error> {
             help: "the first build is the reference, the last one is judged".to_owned(),
         });
     }
-    let mut words = vec!["compare".to_owned(), "--method".to_owned(), "tolerance".to_owned()];
+    let mut words = ["compare", "--method", "tolerance", "--fail-on", "missing"].map(str::to_owned).to_vec();
     words.extend(flag_word("--include-incorrect", args.include_incorrect_results));
     words.extend(option_words("--tolerance", args.tolerance));
     words.extend(option_words("--stddev-tolerance", args.stddev_tolerance));

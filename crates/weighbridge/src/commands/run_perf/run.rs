@@ -1,12 +1,13 @@
 //! Translates `run-perf` into `run`, or into `plan` with `--plan`.
 
 use std::net::Ipv6Addr;
+use std::path::Path;
 
 use wb_run_perf::{profile, test, tools};
 use wb_session::hosts::LOOPBACK_ADDRESSES;
 
 use super::{Translation, flag_word, option_words, path_word};
-use crate::cli::run_perf::RunPerfArgs;
+use crate::cli::run_perf::{ResultLayout, RunPerfArgs};
 use crate::error::Error;
 
 /// Translates the arguments.
@@ -63,7 +64,15 @@ fn output_words(args: &RunPerfArgs) -> Vec<String> {
     let mut words: Vec<String> =
         metadata.flat_map(|(key, value)| option_words("--metadata", Some(format!("{key}={value}")))).collect();
     let named_after_time = || format!("result_{}", jiff::Zoned::now().strftime("%Y%m%d_%H%M%S"));
-    words.extend(option_words("--into", Some(args.output.as_deref().map_or_else(named_after_time, path_word))));
+    let folder = args.output.as_deref().map_or_else(named_after_time, path_word);
+    match args.layout {
+        ResultLayout::Weighbridge => words.extend(option_words("--into", Some(folder))),
+        ResultLayout::RunPerf => {
+            // Patterns of a shell and run-perf's programs skip hidden folders.
+            words.extend(option_words("--into", Some(path_word(&Path::new(&folder).join(".weighbridge")))));
+            words.extend(option_words("--layout", Some(format!("run-perf={folder}"))));
+        }
+    }
     words
 }
 

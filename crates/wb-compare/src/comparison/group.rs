@@ -1,0 +1,183 @@
+//! The results of groups: averages of related primary means.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wb_stats::{RunPrior, benjamini_hochberg};
+
+use super::{ComparisonMethod, ConfidenceInterval, FinalVerdict};
+use crate::build::{Build, Builds, MetricIndex, Run};
+use crate::run_perf::tolerance::average::Average;
+use crate::run_perf::tolerance::groups::Group;
+use crate::run_perf::tolerance::{self, Status};
+use crate::statistical::group::{GroupComparison, GroupRun, compare_group};
+use crate::statistical::{self, observations};
+
+/// The share of groups with a verdict that are false, on average.
+const ERROR_RATE: f64 = 0.05;
+
+/// The result of a group of primary means.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckGroupResult {
+    /// Their common identifier, with stars for differing parts.
+    pub id: String,
+    /// The number of members with a score.
+    pub members: usize,
+    /// The average score in percent, with run-perf's signs.
+    pub score: f64,
+    /// The average that the status is of, in percent, positive if better; `None` if no member has a better direction.
+    #[serde(default)]
+    pub improvement: Option<f64>,
+    /// Whether both averages are geometric means of ratios. The improvement is of speed then: times, and whatever else is
+    /// better if lower, are inverted.
+    #[serde(default)]
+    pub is_geometric: bool,
+    /// The median of the members' improvements, in percent.
+    #[serde(default)]
+    pub median: Option<f64>,
+    /// The member that the average follows, if there are three or more: its part is larger than those of all others together.
+    #[serde(default)]
+    pub dominant: Option<DominantMember>,
+    /// The maximum deviation from zero.
+    pub tolerance: f64,
+    /// The status by the tolerance method.
+    pub status: Status,
+    /// Whether it is part of the exit code, which is the case if tolerances decide all of its members.
+    pub decides: bool,
+    /// The verdict: by the status if tolerances decide all of its members, otherwise by the interval.
+    #[serde(default = "inconclusive")]
+    pub final_verdict: FinalVerdict,
+    /// The confidence interval of the ratio of the average speeds of both sides, with the noise between runs, which all
+    /// checks of a run are taken to share. `None` if tolerances decide, if the noise of single samples is unknown, if a run
+    /// lacks a member, or if a value is not above zero.
+    #[serde(default)]
+    pub interval: Option<ConfidenceInterval>,
+    /// The number of members that differ notably themselves, or could not be compared.
+    #[serde(default)]
+    pub notable_members: usize,
+}
+
+fn inconclusive() -> FinalVerdict {
+    FinalVerdict::Inconclusive
+}
+
+/// A check that an average follows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DominantMember {
+    /// Its identifier.
+    pub id: String,
+    /// Its improvement, in percent.
+    pub improvement: f64,
+    /// The average improvement of the others.
+    pub average_without: f64,
+}
+
+/// The verdict on the average of a group by statistics, and its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GroupVerdict {
+    /// The verdict.
+    pub final_verdict: FinalVerdict,
+    /// The comparison; `None` if there can be none.
+    pub compared: Option<GroupComparison>,
+}
+
+/// The verdicts on the groups of a build by statistics, all as one family; `None` of groups without a result in it.
+pub(super) fn judge_groups(
+    builds: &Builds,
+    tolerances: &tolerance::Comparison<'_>,
+    build: usize,
+    statistics: Option<&statistical::Comparison>,
+) -> Vec<Option<GroupVerdict>> {
+    let compared: Vec<Option<GroupComparison>> =
+        tolerances.groups.iter().map(|group| compare(builds, tolerances, group, build, statistics?)).collect();
+    let p_values: Vec<f64> = compared.iter().flatten().map(|it| it.p_value).collect();
+    let mut adjusted = benjamini_hochberg(&p_values, ERROR_RATE).adjusted.into_iter();
+    let judge = |(group, compared): (&Group<'_>, Option<GroupComparison>)| {
+        let p = compared.and_then(|_| adjusted.next()).unwrap_or(1.0);
+        let tolerance = group.cell(build)?.tolerance;
+        let verdict = compared.map(|compared| compared.verdict(tolerance, p, ERROR_RATE));
+        Some(GroupVerdict { final_verdict: verdict.map_or(FinalVerdict::Inconclusive, FinalVerdict::from), compared })
+    };
+    tolerances.groups.iter().zip(compared).map(judge).collect()
+}
+
+/// Compares the average of the members of a group that have one, and a better direction.
+fn compare(
+    builds: &Builds,
+    tolerances: &tolerance::Comparison<'_>,
+    group: &Group<'_>,
+    build: usize,
+    statistics: &statistical::Comparison,
+) -> Option<GroupComparison> {
+    let is_averaged = |at: &usize| tolerances.improvement(*at, build, Average::Geometric).is_some();
+    let members: Vec<usize> = group.members.iter().copied().filter(is_averaged).collect();
+    let rows: Vec<MetricIndex> = members.iter().map(|at| tolerances.checks[*at].row).collect();
+    let signs: Option<Vec<f64>> = members.iter().map(|at| tolerances.direction_sign(tolerances.checks[*at])).collect();
+    let priors: Option<Vec<RunPrior>> = rows.iter().map(|row| Some(statistics.metric(*row)?.run_prior)).collect();
+    let samples = |run: &Run| -> GroupRun { rows.iter().map(|row| observations::samples(run, *row)).collect() };
+    let side = |build: &Build| build.runs.iter().map(samples).collect::<Vec<_>>();
+    let [reference, judged] = [side(builds.list().first()?), side(builds.list().get(build)?)];
+    compare_group([&reference, &judged], &signs?, shared_prior(&priors?)?)
+}
+
+/// What is known of the noise between runs of checks that share it: the average of their standard deviations.
+fn shared_prior(priors: &[RunPrior]) -> Option<RunPrior> {
+    let stddev = priors.iter().map(|prior| prior.stddev()).sum::<f64>() / priors.len() as f64;
+    let degrees = priors.iter().map(|prior| prior.degrees()).fold(f64::INFINITY, f64::min);
+    RunPrior::with_degrees(stddev, degrees)
+}
+
+/// The results of a build's groups; a group decides if the tolerance method decides all of its members.
+pub(super) fn group_results(
+    builds: &Builds,
+    tolerances: &tolerance::Comparison<'_>,
+    last: usize,
+    statistics: Option<&statistical::Comparison>,
+    method: Option<ComparisonMethod>,
+    by_tolerance: &[bool],
+    notable: &[bool],
+) -> Vec<CheckGroupResult> {
+    let result = |(group, judged): (&Group<'_>, Option<GroupVerdict>)| {
+        let cell = group.cell(last)?;
+        let average = tolerances.average_of(group.members.iter().copied());
+        let improvements: Vec<(usize, f64)> =
+            group.members.iter().filter_map(|at| Some((*at, tolerances.improvement(*at, last, average)?))).collect();
+        let decides = method != Some(ComparisonMethod::Statistical) && group.members.iter().all(|at| by_tolerance[*at]);
+        let judged = judged.filter(|_| !decides);
+        Some(CheckGroupResult {
+            id: group.id.to_string(),
+            members: cell.scored,
+            score: cell.score + 0.0,
+            improvement: cell.improvement,
+            is_geometric: average == Average::Geometric,
+            median: median(&improvements),
+            dominant: dominant_member(tolerances, average, &improvements),
+            tolerance: cell.tolerance,
+            status: cell.status,
+            decides,
+            final_verdict: judged.map_or(cell.status.into(), |judged| judged.final_verdict),
+            interval: judged.and_then(|judged| judged.compared).map(|compared| compared.interval.into()),
+            notable_members: group.members.iter().filter(|at| notable[**at]).count(),
+        })
+    };
+    let judged = judge_groups(builds, tolerances, last, statistics);
+    tolerances.groups.iter().zip(judged).filter_map(result).collect()
+}
+
+fn median(improvements: &[(usize, f64)]) -> Option<f64> {
+    let all: Vec<f64> = improvements.iter().map(|(_, improvement)| *improvement).collect();
+    Some(wb_stats::Samples::new(&all).ok()?.median())
+}
+
+/// The member whose part in an average is larger than those of all others together.
+fn dominant_member(
+    tolerances: &tolerance::Comparison<'_>,
+    average: Average,
+    improvements: &[(usize, f64)],
+) -> Option<DominantMember> {
+    let part = |improvement: f64| average.term(improvement).unwrap_or_default().abs();
+    let all: f64 = improvements.iter().map(|(_, improvement)| part(*improvement)).sum();
+    let (at, improvement) = *improvements.iter().find(|(_, improvement)| part(*improvement) > all / 2.0)?;
+    let others = improvements.iter().filter(|(other, _)| *other != at).map(|(_, improvement)| *improvement);
+    (improvements.len() > 2).then_some(())?;
+    Some(DominantMember { id: tolerances.id(at).to_string(), improvement, average_without: average.of(others)? })
+}
