@@ -276,8 +276,8 @@ pub(crate) fn without_figures(finding: &str) -> String {
     finding.char_indices().filter(|(at, _)| !is_figure(*at)).map(|(_, c)| c).collect()
 }
 
-/// What precedes a number that is a name, and is in no range.
-const NUMBERED: [&str; 2] = ["sample ", "process "];
+/// What precedes a number that is in no range: a name, or a value that all samples of a cell have.
+const NUMBERED: [&str; 3] = ["sample ", "process ", "exactly "];
 
 /// One text for findings of one kind, with the range of each figure that differs: `swapped 5 to 9 pages`. `None` if they have
 /// other names, so that there is no range.
@@ -378,6 +378,7 @@ mod tests {
             (&["since 2026-01-02", "since 2026-01-03"], None),
             (&["at 10.0.0.1", "at 10.0.0.2"], None),
             (&["changed by -5 %", "changed by -3 %"], None),
+            (&["is exactly 5 in all 8", "is exactly 6 in all 8"], None),
         ] {
             assert_eq!(with_ranges(findings).as_deref(), expected, "{findings:?}");
         }

@@ -82,10 +82,10 @@ impl<'a> Family<'a> {
 
     fn take_round(&mut self, round: u32) {
         let max_blocks = self.test.options.max_blocks;
-        let running = self.cases.iter_mut().filter(|case| !case.is_stopped).map(|case| {
+        for case in self.cases.iter_mut().filter(|case| !case.is_stopped) {
             case.rounds = round + 1;
-            case
-        });
+        }
+        let running = self.cases.iter_mut().filter(|case| !case.is_stopped);
         for metric in running.flat_map(|case| &mut case.metrics) {
             let Some([Some(first), others @ ..]) = metric.samples.blocks.get(&round).map(Vec::as_slice) else {
                 continue;

@@ -6,7 +6,10 @@ use wb_compare::AttemptCounts;
 use wb_compare::comparison::{BuildCheck, CheckResult, ComparisonMethod, StatisticalSummary};
 use wb_compare::statistical::{AspectComparison, Certainty, Verdict};
 
+use wb_stats::CONFIDENCE;
+
 use super::headline::short_cell_name;
+use crate::phrasing::format_p_value;
 
 /// The failed attempts of a check that is worse by them alone: `0 of 10 → 9 of 19 failed`.
 pub(super) fn describe_failures_alone(judged: &BuildCheck<'_>) -> Option<String> {
@@ -53,6 +56,10 @@ pub(super) fn describe_undecisive_failures(
         return String::new();
     };
     let [of_reference, of_judged] = *most;
+    let is_it = |check: &&&CheckResult| short_cell_name(&check.id) == *cell;
+    let certainty =
+        checks.iter().find(is_it).and_then(|check| check.statistics.as_ref()).map(describe_failure_certainty);
+    let certainty = certainty.unwrap_or_default();
     let (more, less) = match share(of_judged) > share(of_reference) {
         true => ((judged, of_judged), (reference, of_reference)),
         false => ((reference, of_reference), (judged, of_judged)),
@@ -67,11 +74,23 @@ pub(super) fn describe_undecisive_failures(
         others => format!(" (failures differ in {others} more cells)"),
     };
     format!(
-        "; {} failed in {} of {} attempts at {}, {} in {other}{others}",
+        "; {} failed in {} of {} attempts at {}, {} in {other}{certainty}{others}",
         more.0,
         more.1.failed,
         more.1.attempts,
         cell_name(cell),
         less.0
     )
+}
+
+/// `, undecided (p 0.2105)`: how certain it is that attempts fail more often on one side; empty if that is unknown.
+pub(super) fn describe_failure_certainty(statistics: &StatisticalSummary) -> String {
+    let Some(failures) = statistics.failure_rates.filter(|it| it.difference != 0.0) else { return String::new() };
+    // What became less frequent has no part in the family.
+    let p_value = if failures.difference > 0.0 { failures.p_value.in_family } else { failures.p_value.alone };
+    let p_value_text = format_p_value(p_value);
+    match p_value <= 1.0 - CONFIDENCE {
+        true => format!(", p {p_value_text}"),
+        false => format!(", undecided (p {p_value_text})"),
+    }
 }

@@ -11,7 +11,7 @@ use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
 use wb_stats::{NoiseSource, RunModes};
 
-use super::failures::describe_failed;
+use super::failures::{describe_failed, describe_failure_certainty};
 use super::headline::is_weighted_score;
 use super::threshold_range::format_threshold;
 use crate::phrasing::NO_VALUE;
@@ -444,8 +444,11 @@ fn describe_failures(statistics: &StatisticalSummary) -> String {
     }
     let side = |counts: AttemptCounts| format!("{} of {}", counts.failed, counts.attempts);
     let [reference, judged] = statistics.failures.map(side);
-    let rose = if statistics.failures_rose { ", significantly more" } else { "" };
-    format!("failed attempts: {reference} and {judged}{rose}")
+    let compared = match statistics.failures_rose {
+        true => ", significantly more".to_owned(),
+        false => describe_failure_certainty(statistics),
+    };
+    format!("failed attempts: {reference} and {judged}{compared}")
 }
 
 /// The ratio of medians if it says something else than the shift.

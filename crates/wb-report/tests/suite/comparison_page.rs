@@ -10,13 +10,18 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::read::DeflateDecoder;
 use serde_json::Value;
 use wb_compare::Builds;
-use wb_compare::comparison::ComparisonMethod;
-use wb_compare::comparison::FailOn;
+use wb_compare::comparison::{ComparisonMethod, FailOn, Strictness};
 use wb_compare::run_perf::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
 
-pub(crate) const PLAIN: PageOptions<'_> =
-    PageOptions { charts: true, environments: true, notes: &[], criteria: &[], fail_on: FailOn::default() };
+pub(crate) const PLAIN: PageOptions<'_> = PageOptions {
+    charts: true,
+    environments: true,
+    notes: &[],
+    criteria: &[],
+    // A constant has no `FailOn::default()`.
+    fail_on: FailOn { gain: false, missing: false, strictness: Strictness::Regressions },
+};
 
 /// Builds compared by tolerances.
 fn by_tolerance() -> CompareOptions {

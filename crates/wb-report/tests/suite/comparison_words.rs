@@ -110,6 +110,70 @@ fn failures_that_do_not_decide_end_the_sentence() {
 }
 
 #[test]
+fn failures_have_their_p_value_beside_them() {
+    let sides = json!([{ "failed": 0, "attempts": 8 }, { "failed": 3, "attempts": 11 }]);
+    let with_p = |p: f64, difference: f64| {
+        let p_value = json!({ "alone": 0.04, "in_check": p, "in_family": p });
+        let interval = json!({ "low": -0.1, "high": 0.5, "confidence": 0.95 });
+        let rates = json!({ "difference": difference, "interval": interval, "p_value": p_value });
+        outcome(&[with(check("1", 1.0, "equivalent"), json!({ "failures": sides, "failure_rates": rates }))])
+    };
+    for (outcome, expected) in [
+        (with_p(0.2281, 0.27), ", undecided (p 0.2281)"),
+        (with_p(0.01, 0.27), ", p 0.0100"),
+        // Fewer failures have no part in the family.
+        (with_p(1.0, -0.27), ", p 0.0400"),
+    ] {
+        let sentence = headline(&outcome);
+        assert!(sentence.ends_with(&format!("`a` in none{expected}")), "{sentence}");
+        let style = Style { width: 1000, colour: false, is_terminal: true };
+        let text = text(&outcome, &[], &[], &[], Verbosity::Changes, style);
+        assert!(text.contains(&format!("failed attempts: 0 of 8 and 3 of 11{expected}")), "{text}");
+    }
+}
+
+#[test]
+fn the_gravest_of_what_was_not_compared_is_named() {
+    let checks = [
+        check("1", 1.0, "equivalent"),
+        check("2", 1.0, "missing"),
+        check("3", 1.0, "missing"),
+        check("4", 1.0, "invalid"),
+        check("5", 1.02, "minor-loss"),
+        check("6", 1.04, "minor-loss"),
+        check("7", 1.03, "minor-loss"),
+    ];
+    let mut outcome = outcome(&checks);
+    outcome.totals.errors = 3;
+    outcome.builds[1].errors = vec![
+        ("Localhost/fio/0000:bs=4k,file=%2Fdev%2Fsda".to_owned(), "crashed".to_owned()),
+        ("Localhost/fio/0000:bs=8k".to_owned(), "crashed".to_owned()),
+    ];
+    let sentence = headline(&outcome);
+    for expected in [
+        "3 minor-loss (a n=6 (time) and 2 others)",
+        "2 missing (a n=2 (time) and one other)",
+        "1 invalid (a n=4 (time))",
+        "; 3 tests ended in an error (fio bs=4k,file=/dev/sda of `b` and 2 others)",
+    ] {
+        assert!(sentence.contains(expected), "{sentence}\n{expected}");
+    }
+}
+
+#[test]
+fn both_ends_of_a_range_have_the_decimals_of_the_larger() {
+    let loss = |n: &str, ratio: f64| check(n, ratio, "regressed");
+    for (ratios, expected) in [
+        ([1.00037, 1.338], "by estimates of <0.1 to 33.8 %"),
+        ([1.0004, 1.0008], "by estimates of 0.040 to 0.080 %"),
+        ([1.05, 1.0504], "by estimates of 5.0 %"),
+    ] {
+        let sentence = headline(&outcome(&[loss("1", ratios[0]), loss("2", ratios[1])]));
+        assert!(sentence.contains(expected), "{sentence}\n{expected}");
+    }
+}
+
+#[test]
 fn failures_name_their_cell_and_are_listed() {
     let failures =
         |failed: [u32; 2]| json!({ "failures": failed.map(|failed| json!({ "failed": failed, "attempts": 20 })) });

@@ -132,25 +132,30 @@ fn failure_remarks(case: &VariantCase) -> Vec<(String, String)> {
     let Some((first, others)) = case.variants.split_first() else { return Vec::new() };
     let compared = others.iter().filter_map(|variant| Some((variant, variant.failure_p_value?)));
     let remark = |(variant, p_value): (&VariantSummary, f64)| {
-        let text = format!("{} failed{}", count_failures(variant), describe_failures(variant, first, p_value));
-        (variant.name.clone(), text)
+        (variant.name.clone(), count_failures(variant) + &describe_failures(variant, first, p_value))
     };
     let of_others: Vec<(String, String)> = compared.map(remark).collect();
     // Its failures are beside those of each other variant, unless there is nothing to compare.
-    let alone = (first.failures.failed > 0 && of_others.is_empty())
-        .then(|| (first.name.clone(), format!("{} failed", count_failures(first))));
+    let alone =
+        (first.failures.failed > 0 && of_others.is_empty()).then(|| (first.name.clone(), count_failures(first)));
     alone.into_iter().chain(of_others).collect()
 }
 
-fn count_failures(VariantSummary { failures: AttemptCounts { failed, attempts }, .. }: &VariantSummary) -> String {
+/// `3 of 29 attempts failed`.
+fn count_failures(variant: &VariantSummary) -> String {
+    let noun = if variant.failures.attempts == 1 { "attempt" } else { "attempts" };
+    format!("{} {noun} failed", failed_of(variant))
+}
+
+/// `3 of 29`.
+fn failed_of(VariantSummary { failures: AttemptCounts { failed, attempts }, .. }: &VariantSummary) -> String {
     let failed = if *failed == 0 { "none".to_owned() } else { failed.to_string() };
-    format!("{failed} of {}", pluralize(*attempts as usize, "attempt"))
+    format!("{failed} of {attempts}")
 }
 
 /// How a variant's failures compare with those of the first one, and what would decide it if nothing does.
 fn describe_failures(variant: &VariantSummary, first: &VariantSummary, p_value: f64) -> String {
-    let of_first =
-        format!("of {} ({})", first.name, count_failures(first).trim_end_matches("s").trim_end_matches(" attempt"));
+    let of_first = format!("of {} ({})", first.name, failed_of(first));
     let p_value = format!("p {}", format_p_value(p_value));
     if variant.failures_rose {
         return format!(", significantly more than {of_first}, {p_value}");
@@ -166,7 +171,7 @@ fn describe_failures(variant: &VariantSummary, first: &VariantSummary, p_value: 
         ),
         None => "they differ too little for any number of attempts to decide it".to_owned(),
     };
-    format!(", beside those {of_first}: undecided which fails more, {p_value}; {remedy}")
+    format!(", beside {} of {}: undecided which fails more, {p_value}; {remedy}", failed_of(first), first.name)
 }
 
 /// Of the metric with the most blocks.
@@ -185,7 +190,7 @@ fn stop_summary(case: &[VariantCase], variants: &VariantExperiment) -> String {
         }
         StoppingState::Decided => format!("decided after {blocks}{}", undecided_failures(case)),
         StoppingState::AtLimit => {
-            format!("{blocks}, the maximum: raise --max-blocks in a new folder")
+            format!("{blocks}, the maximum{}: raise --max-blocks in a new folder", undecided_failures(case))
         }
         StoppingState::Continue => format!("{blocks} of at most {}: not decided", variants.max_blocks),
     }
@@ -197,6 +202,6 @@ fn undecided_failures(case: &VariantCase) -> String {
     let names: Vec<&str> = undecided.map(|variant| variant.name.as_str()).collect();
     match (&names[..], case.variants.first()) {
         ([], _) | (_, None) => String::new(),
-        (names, Some(first)) => format!(", except whether {} or {} fails more often", names.join(", "), first.name),
+        (names, Some(first)) => format!(", undecided whether {} or {} fails more often", names.join(", "), first.name),
     }
 }
