@@ -11,12 +11,15 @@ use flate2::read::DeflateDecoder;
 use serde_json::Value;
 use wb_compare::Builds;
 use wb_compare::comparison::ComparisonMethod;
-use wb_compare::comparison::FailOn;
+use wb_compare::comparison::{FailOn, Strictness};
 use wb_compare::run_perf::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
 
+/// Nothing but regressions fails.
+const NO_MORE: FailOn = FailOn { gain: false, missing: false, strictness: Strictness::Regressions };
+
 pub(crate) const PLAIN: PageOptions<'_> =
-    PageOptions { charts: true, environments: true, notes: &[], criteria: &[], fail_on: FailOn::default() };
+    PageOptions { charts: true, environments: true, notes: &[], criteria: &[], fail_on: NO_MORE };
 
 /// Builds compared by tolerances.
 fn by_tolerance() -> CompareOptions {

@@ -393,7 +393,7 @@ fn results_of_resctl_bench_are_read_formatted_and_merged() {
     lab.weighbridge("-r A merge a.json").expect_code(0);
     let shown = lab.weighbridge("-r A format").expect_code(0);
     shown.expect_stdout("IO info: dev=nvme0n1(259:0) model=\"HFS256\"");
-    shown.expect_stdout("rlat-50-mean     vrate 60.0-120.0: mean= 500u");
+    shown.expect_stdout("rlat-50-mean     vrate 60.0-120.0: mean=500u");
     shown.expect_stdout("[isolation]");
     // A run that was read and a file are merged with each other.
     lab.weighbridge("-r AB merge A b.json").expect_code(0).expect_stdout("+ b.json");
