@@ -398,7 +398,7 @@ fn results_of_resctl_bench_are_read_formatted_and_merged() {
     // A run that was read and a file are merged with each other.
     lab.weighbridge("-r AB merge A b.json").expect_code(0).expect_stdout("+ b.json");
     lab.weighbridge("-r AB format").expect_code(0).expect_stdout("points=10");
-    lab.weighbridge("-r AA merge A a.json").expect_code(1).expect_stderr("is a copy of");
+    lab.weighbridge("-r AA merge A a.json").expect_code(4).expect_stderr("is a copy of");
     lab.write("odd.json", "{}");
     let refused = lab.weighbridge("-r C merge odd.json").expect_code(3);
     refused.expect_stderr("odd.json: not a result of resctl-bench");
