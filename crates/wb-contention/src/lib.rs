@@ -16,7 +16,7 @@
 //!   which conditions ([`stage`], [`system`]).
 //! - [`study`]: from [`measurement`] and [`report`] to an [`answer`]; [`solve`]: `iocost-tune`; [`merge`]: one result of
 //!   several.
-//! - [`mod@format`]: results as text, in the layouts of resctl-bench.
+//! - [`mod@format`]: results as text, in the layouts of resctl-bench; [`resctl_bench`] reads its result files.
 //!
 //! This crate measures nothing, changes nothing on a machine, and prints nothing. It must not depend on tests, workers
 //! or agents: who runs stages implements [`runner::StageRunner`]. `docs/contention.md` explains the benches.
@@ -41,6 +41,7 @@ pub mod passive;
 pub mod percentile;
 pub mod record;
 pub mod report;
+pub mod resctl_bench;
 pub mod runner;
 pub mod sequence;
 pub mod series;

@@ -75,10 +75,10 @@ impl SequenceFlags {
 
 /// `merge`
 #[derive(Debug, Args)]
-#[command(override_usage = "weighbridge merge [OPTIONS] --run-folder <DIR> <RUN>...")]
+#[command(override_usage = "weighbridge merge [OPTIONS] --run-folder <DIR> <RUN|FILE>...")]
 pub(crate) struct MergeArgs {
-    /// Run folders to merge
-    #[arg(value_name = "RUN", required = true)]
+    /// Run folders to merge, and result files of resctl-bench (result.json, also compressed)
+    #[arg(value_name = "RUN|FILE", required = true)]
     pub(crate) runs: Vec<PathBuf>,
     /// Merge results of different ids separately
     #[arg(long)]

@@ -360,3 +360,47 @@ fn an_archive_has_the_selected_benches() {
     assert_eq!(lab.weighbridge("-r some/run summary").out, lab.weighbridge("-r R summary").out);
     lab.weighbridge("-r R pack storage").expect_code(4);
 }
+
+/// A result file of resctl-bench with values at five vrates.
+fn result_of_resctl_bench(isolation: f64) -> serde_json::Value {
+    use serde_json::json;
+    let series = |value: f64, step: f64| {
+        let points = (0..5).map(|at| json!({"x": 60.0 + f64::from(at) * 15.0, "y": value + f64::from(at) * step}));
+        json!({"data": points.collect::<Vec<_>>(), "outliers": []})
+    };
+    json!([{
+        "spec": {"kind": "iocost-tune", "id": null, "passive": null, "props": [{}]},
+        "period": [1_658_548_859, 1_658_548_860],
+        "sysinfo": {"bench_version": "2.2.3 x86_64", "sysreqs_missed": {}, "swappiness": 60,
+            "sysreqs_report": {"kernel_version": "5.18.0", "nr_cpus": 52, "total_memory": 14_604_843_008u64,
+                "total_swap": 4_867_266_560u64, "scr_dev": "nvme0n1", "scr_devnr": [259, 0], "scr_dev_model": "HFS256",
+                "scr_dev_fwrev": "8", "scr_dev_size": 256_060_514_304u64, "scr_dev_iosched": "none"}},
+        "record": {"qos_props": [{"vrate-max": "120"}]},
+        "result": {"mem_profile": 16, "isol_pct": "05", "isol_thr": 0.9,
+            "base_model": {"rbps": 1_091_439_492u64, "rseqiops": 52286, "rrandiops": 63784, "wbps": 192_329_466,
+                "wseqiops": 12309, "wrandiops": 16119},
+            "base_qos": {"rpct": 95.0, "rlat": 91619, "wpct": 95.0, "wlat": 331_874, "min": 60.0, "max": 100.0},
+            "data": {"MOF": series(1.3, 0.01), "aMOF": series(1.2, 0.0), "aMOF-delta": series(0.1, 0.01),
+                "isol": series(isolation, 0.0), "rlat-50-mean": series(0.0005, 0.0)}}
+    }])
+}
+
+#[test]
+fn results_of_resctl_bench_are_read_formatted_and_merged() {
+    let lab = Lab::new();
+    lab.write("a.json", &result_of_resctl_bench(0.95).to_string());
+    lab.write("b.json", &result_of_resctl_bench(0.93).to_string());
+    lab.weighbridge("-r A merge a.json").expect_code(0);
+    let shown = lab.weighbridge("-r A format").expect_code(0);
+    shown.expect_stdout("IO info: dev=nvme0n1(259:0) model=\"HFS256\"");
+    shown.expect_stdout("rlat-50-mean     vrate 60.0-120.0: mean=500u");
+    shown.expect_stdout("[isolation]");
+    // A run that was read and a file are merged with each other.
+    lab.weighbridge("-r AB merge A b.json").expect_code(0).expect_stdout("+ b.json");
+    lab.weighbridge("-r AB format").expect_code(0).expect_stdout("points=10");
+    lab.weighbridge("-r AA merge A a.json").expect_code(4).expect_stderr("is a copy of");
+    lab.write("odd.json", "{}");
+    let refused = lab.weighbridge("-r C merge odd.json").expect_code(3);
+    refused.expect_stderr("odd.json: not a result of resctl-bench");
+    assert!(!lab.path("C").exists());
+}

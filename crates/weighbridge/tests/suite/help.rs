@@ -102,7 +102,7 @@ fn usage_shows_what_is_required() {
     };
     let lines = ["merge --help", "bisect run --help", "net iperf3", "net uperf", "nearest a"];
     assert_snapshot!(lines.map(usage).join("\n"), @"
-    weighbridge merge [OPTIONS] --run-folder <DIR> <RUN>...
+    weighbridge merge [OPTIONS] --run-folder <DIR> <RUN|FILE>...
     weighbridge bisect run [OPTIONS] --into <DIR> --good <REVISION> --bad <REVISION> (--measure <COMMAND> | -- <RUN_ARGS>...)
     weighbridge net iperf3 <--client <HOST>|--server|--version>
     weighbridge net uperf <-m <PROFILE>|-s|-V>

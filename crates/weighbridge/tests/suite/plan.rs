@@ -576,3 +576,16 @@ fn the_version_names_commit_and_build() {
     };
     assert!(rest.starts_with(String::from_utf8(git.stdout).unwrap().trim()), "{version}");
 }
+
+#[test]
+fn example_of_compilers_and_nodes_has_three_tests() {
+    let lab = Lab::new();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/compiler-and-nodes.toml");
+    // 3: programs, or a second node, may be missing.
+    let plan = lab.weighbridge(&format!("plan -p {example} --json")).expect_code_of(&[0, 3]).json();
+    let count = |test: &str| {
+        let cells = plan["cells"].as_array().unwrap().iter();
+        cells.filter(|cell| cell["id"].as_str().unwrap().contains(&format!("/{test}/"))).count()
+    };
+    assert_eq!(["ramspeed-c", "himeno-c", "redis"].map(count), [16, 3, 15]);
+}

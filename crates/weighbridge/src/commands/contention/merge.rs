@@ -5,6 +5,7 @@ use std::path::Path;
 use wb_contention::execute::read_results;
 use wb_contention::merge::{MergeOptions, MergeSource, merge as merge_results, write_merged};
 use wb_contention::record::read_history;
+use wb_contention::resctl_bench;
 use wb_plan::Sampling;
 use wb_record::{Invocation, RunFolder};
 use wb_session::program::current_program_hash;
@@ -25,6 +26,16 @@ pub(crate) fn merge(args: &MergeArgs, folder: Option<&Path>) -> Result<Exit, Err
     };
     let mut sources = Vec::new();
     for path in &args.runs {
+        if path.is_file() {
+            let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
+            let name = path.display().to_string();
+            let read = resctl_bench::read(&name, &bytes).map_err(|error| Error::Incomplete {
+                what: format!("{name}: {error}"),
+                help: "name run folders, and result files of resctl-bench (`result.json`, `result.json.gz`)".to_owned(),
+            })?;
+            sources.extend(read);
+            continue;
+        }
         let run = RunFolder::open(path)?;
         let history = read_history(&run)?;
         for result in read_results(&run, &history)? {
