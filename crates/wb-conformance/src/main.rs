@@ -47,10 +47,10 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let wanted = |subject: &&dyn Subject| {
+    let is_requested = |subject: &&dyn Subject| {
         args.subjects.is_empty() || args.subjects.iter().any(|part| subject.name().contains(part.as_str()))
     };
-    let subjects: Vec<&dyn Subject> = subjects::ALL.iter().copied().filter(wanted).collect();
+    let subjects: Vec<&dyn Subject> = subjects::ALL.iter().copied().filter(is_requested).collect();
     if subjects.is_empty() {
         eprintln!("error: no program is called so; --list shows their names");
         return ExitCode::from(2);
