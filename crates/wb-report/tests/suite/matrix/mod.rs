@@ -33,7 +33,7 @@ const SAMPLES: usize = 6;
 
 /// Iterations, which each of the samples has alike.
 fn scenario(iterations: usize, values: Vec<f64>) -> ScenarioSamples {
-    let median = wb_stats::Samples::new(&values).unwrap().median();
+    let median = wb_stats::Samples::new(&values).expect("a matrix has samples").median();
     ScenarioSamples { iterations, samples: vec![median; SAMPLES], values, ..ScenarioSamples::default() }
 }
 
