@@ -246,7 +246,7 @@ fn group_row(is_shared: bool, runs: usize) -> GroupRow {
         };
         let mut side = || (0..runs).map(|_| run()).collect::<Vec<_>>();
         let [reference, judged] = [side(), side()];
-        let mut verdict = |change: f64| {
+        let verdict = |change: f64| {
             let slower = |samples: &Vec<f64>| samples.iter().map(|sample| sample * (1.0 + change)).collect();
             let slower: Vec<Vec<Vec<f64>>> = judged.iter().map(|run| run.iter().map(slower).collect()).collect();
             let prior = Options::default().run_noise;
