@@ -5,7 +5,7 @@ use std::io;
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
 use wb_compare::ComparisonResult;
-use wb_compare::comparison::{CheckResult, FailOn, FinalVerdict};
+use wb_compare::comparison::{CheckResult, ComparisonMethod, FailOn, FinalVerdict};
 use wb_compare::run_perf::tolerance::Status;
 
 use super::figures::{describe_error, explain_check, explain_group};
@@ -30,21 +30,23 @@ enum TestCaseOutcome {
 /// What stands between the serial and the case in run-perf's identifiers.
 const RUN_PERF_CASE: &str = ":./";
 
-/// Writes primary checks, groups and errors, in one class for each test, or named as run-perf names them if their identifiers
+/// Writes primary checks, groups and errors, in one class for each test, or named as run-perf names them if its method is requested and their identifiers
 /// are its own: what is worse is a failure; a missing, invalid or
 /// incomparable check is an error, also if only some runs of the last build lack it; a new one is skipped, and so is an
 /// unconfirmed or inconclusive one unless `fail_on` lets it fail. Each has an explanation, which begins with the verdict.
 pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> {
+    // run-perf's own program compares by tolerances; other comparisons of its results have classes by test.
+    let is_of_run_perf = |id: &str| outcome.method == Some(ComparisonMethod::Tolerance) && id.contains(RUN_PERF_CASE);
     let primary = outcome.checks.iter().filter(|check| check.primary);
     let checks = primary.map(|check| TestCase {
-        class: class_and_name(&check.id).0,
-        name: class_and_name(&check.id).1,
+        class: if is_of_run_perf(&check.id) { split_metric(&check.id).0.to_owned() } else { class_name(&check.id) },
+        name: if is_of_run_perf(&check.id) { split_metric(&check.id).1 } else { &check.id },
         outcome: case_outcome(check, fail_on),
         text: format!("{}: {}", check.final_verdict.as_str(), explain_check(check)),
     });
     let groups = outcome.groups.iter().filter(|group| group.decides).map(|group| TestCase {
-        class: run_perf_name(&group.id).map_or("groups", |(class, _)| class).to_owned(),
-        name: run_perf_name(&group.id).map_or(group.id.as_str(), |(_, name)| name),
+        class: if is_of_run_perf(&group.id) { split_metric(&group.id).0 } else { "groups" }.to_owned(),
+        name: if is_of_run_perf(&group.id) { split_metric(&group.id).1 } else { &group.id },
         outcome: match group.status {
             Status::Regressed => TestCaseOutcome::Failed,
             Status::Improved if fail_on.gain => TestCaseOutcome::Failed,
@@ -53,14 +55,14 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
         text: explain_group(group),
     });
     // run-perf's identifier of an error is that of a check. The places of a Weighbridge run have a case of their own.
-    let has_run_perf_ids = outcome.checks.first().is_some_and(|check| check.id.contains(RUN_PERF_CASE));
-    let is_of_run_perf = |location: &str| has_run_perf_ids || outcome.checks.is_empty() && !location.contains(':');
+    let is_error_of_run_perf =
+        |location: &str| outcome.method == Some(ComparisonMethod::Tolerance) && !location.contains(':');
     let errors = outcome.errors().map(|(build, location, text)| TestCase {
-        class: match is_of_run_perf(location) {
+        class: match is_error_of_run_perf(location) {
             true => format!("{location}{RUN_PERF_CASE}ERROR/ERROR"),
             false => class_name(location),
         },
-        name: if is_of_run_perf(location) { "ERROR.error" } else { location },
+        name: if is_error_of_run_perf(location) { "ERROR.error" } else { location },
         outcome: TestCaseOutcome::Error,
         text: describe_error(&build, text),
     });
@@ -96,14 +98,9 @@ fn is_allowed(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// The class and the name of a check: those of run-perf, or `PROFILE.TEST` and the identifier.
-fn class_and_name(id: &str) -> (String, &str) {
-    run_perf_name(id).map_or_else(|| (class_name(id), id), |(class, name)| (class.to_owned(), name))
-}
-
-/// run-perf splits an identifier of its own before the metric: `PROFILE/TEST/SERIAL:./CASE/CLASS` and `METRIC.mean`.
-fn run_perf_name(id: &str) -> Option<(&str, &str)> {
-    id.contains(RUN_PERF_CASE).then(|| id.rsplit_once('/')).flatten()
+/// Class and name of an identifier of run-perf: `PROFILE/TEST/SERIAL:./CASE/CLASS` and `METRIC.mean`.
+fn split_metric(id: &str) -> (&str, &str) {
+    id.rsplit_once('/').unwrap_or(("", id))
 }
 
 /// The profile and the test of a check, or of an error's location.

@@ -37,9 +37,11 @@ pub struct Params {
     pub(super) client_node: i32,
     /// NUMA nodes of the servers in their order, in place of server-node: those of further servers are any
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-default" = "server-node for each of them"))]
     pub(super) server_nodes: Vec<i32>,
     /// NUMA nodes of the clients in their order, in place of client-node
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-default" = "client-node for each of them"))]
     pub(super) client_nodes: Vec<i32>,
     /// Samples per set. As in pbench, a set whose standard deviation reaches max-stddev is repeated, and only the last
     /// set counts. With 0 the plan's rule applies instead: sample until the median is as precise as the plan requires
