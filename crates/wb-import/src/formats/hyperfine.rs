@@ -61,8 +61,13 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
             foreign.notes.push(format!("result {at}: missing `times`, and a mean is not a sample"));
             continue;
         }
+        // It succeeded nowhere, so that this is what it does: `grep` without a match. Where it succeeds, it is another cell.
+        let usual = result.usual_exit_code();
+        if usual != 0 {
+            cell.own_axis("exit-status", usual);
+        }
         let rejection = result.rejection();
-        cell.samples = (0..result.times.len()).map(|run| result.sample(at, run, rejection.as_deref())).collect();
+        cell.samples = (0..result.times.len()).map(|run| result.sample(at, run, usual, rejection.as_deref())).collect();
         // One result for each command, in the order of the command line: with two `--prepare` of one command, two.
         foreign.add_apart(cell);
     }
@@ -70,6 +75,14 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
 }
 
 impl Command {
+    /// The exit status with which the command ends: 0 if it ever does, or else the most frequent one.
+    fn usual_exit_code(&self) -> i32 {
+        let mut counts = BTreeMap::<i32, usize>::new();
+        self.exit_codes.iter().flatten().for_each(|code| *counts.entry(*code).or_default() += 1);
+        let most = counts.iter().max_by_key(|(_, count)| **count).map_or(0, |(code, _)| *code);
+        if counts.contains_key(&0) { 0 } else { most }
+    }
+
     /// Why no time is valid, if none is: hyperfine subtracts the time of starting its shell and takes 0 for what is less
     /// than that, so that any figure of the other runs alone would be too large.
     fn rejection(&self) -> Option<String> {
@@ -82,7 +95,7 @@ impl Command {
         })
     }
 
-    fn sample(&self, at: usize, run: usize, rejection: Option<&str>) -> ForeignSample {
+    fn sample(&self, at: usize, run: usize, usual: i32, rejection: Option<&str>) -> ForeignSample {
         let mut sample = ForeignSample::at(format!("results/{at}/times/{run}"));
         let seconds = self.times[run].0;
         sample.push_reading(Metric::latency("time", "s").primary(), seconds);
@@ -94,9 +107,15 @@ impl Command {
         if let Some(reason) = rejection {
             sample.reject(Gate::Plausibility, reason);
         }
+        if usual != 0 {
+            sample
+                .findings
+                .push(format!("the command ends with exit status {usual} and never with 0 (`--ignore-failure`)"));
+        }
         // hyperfine goes on only with `--ignore-failure`, and counts how long it took to fail.
         sample.failure = match self.exit_codes.get(run) {
-            None | Some(Some(0)) => None,
+            None => None,
+            Some(Some(code)) if *code == usual => None,
             Some(Some(code)) => Some(format!("exit status `{code}` of the command")),
             Some(None) => Some("end of the command by a signal".to_owned()),
         };
@@ -124,6 +143,26 @@ mod tests {
         let time = row(one, 1).readings.remove(0);
         assert_eq!((time.value, time.metric.unit.as_str(), time.metric.direction), (0.2, "s", Direction::Lower));
         assert_eq!((row(two, 0).readings.len(), two.params["t"].to_string()), (2, "0.2".to_owned()));
+    }
+
+    #[test]
+    fn a_command_that_never_succeeds_is_one_that_ends_so() {
+        let read = |codes: &str| {
+            let text =
+                format!(r#"{{"results": [{{"command": "x", "times": [1.0, 2.0, 3.0], "exit_codes": {codes}}}]}}"#);
+            let cell = read(&text).unwrap().cells.remove(0);
+            let failed = (0..3).filter(|run| row(&cell, *run).failure.is_some()).count();
+            (cell.case().to_string(), failed, row(&cell, 0).findings.join("\n"))
+        };
+        let always =
+            |code: i32| format!("the command ends with exit status {code} and never with 0 (`--ignore-failure`)");
+        let cell = |name: &str, failed, finding: String| (name.to_owned(), failed, finding);
+        assert_eq!(read("[0, 0, 0]"), cell("command=x", 0, String::new()));
+        assert_eq!(read("[1, 1, 0]"), cell("command=x", 2, String::new()));
+        assert_eq!(read("[1, 1, 1]"), cell("command=x,exit-status=1", 0, always(1)));
+        assert_eq!(read("[3, 1, 3]"), cell("command=x,exit-status=3", 1, always(3)));
+        assert_eq!(read("[null, null, null]"), cell("command=x", 3, String::new()));
+        assert_eq!(read("[null, 2, 2]"), cell("command=x,exit-status=2", 1, always(2)));
     }
 
     #[test]
