@@ -197,7 +197,7 @@ mod tests {
             ("ns", vec![0.0, 1.2e6], vec!["0 ms", "1.20 ms"]),
             ("s", vec![120e-6, 1.5], vec!["0.120 ms", "1500 ms"]),
             ("s", vec![1e-9, 3.0], vec!["1 ns", "3 s"]),
-            ("B/s", vec![1000.0, 2048.0], vec!["0.977 KiB/s", "2.00 KiB/s"]),
+            ("B/s", vec![1000.0, 2048.0], vec!["0.977 KiB/s", "2 KiB/s"]),
             ("mflops", vec![990.0, 4225.0], vec!["0.990 Gflops", "4.22 Gflops"]),
             ("requests", vec![-5.0, 2.0], vec!["-5 requests", "2 requests"]),
             ("%", vec![0.5, 99.0], vec!["0.500 %", "99 %"]),

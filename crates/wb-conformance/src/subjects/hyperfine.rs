@@ -29,13 +29,11 @@ impl Subject for Hyperfine {
         if !has_shell {
             options.push("-N".to_owned());
         }
-        let command = if has_shell && random.random_bool(0.3) {
-            options.push("--ignore-failure".to_owned());
-            "exit 3".to_owned()
-        } else {
-            format!("{} 0.0{}", one_of(random, &["sleep", "sleep", "/bin/sleep"]), random.random_range(1..9))
-        };
-        options.push(command);
+        // Longer than the start of a shell, which hyperfine subtracts.
+        let sleep = format!("{} 0.0{}", one_of(random, &["sleep", "/bin/sleep"]), random.random_range(1..9));
+        let fails = has_shell && random.random_bool(0.3);
+        options.extend(fails.then(|| "--ignore-failure".to_owned()));
+        options.push(if fails { format!("{sleep}; exit 3") } else { sleep });
         runner.options = options.join(" ");
         runner.run("hyperfine", &options)?;
         let ours = runner.import(&["runs.json"])?;
