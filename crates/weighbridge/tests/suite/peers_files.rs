@@ -154,7 +154,7 @@ fn a_cell_whose_script_was_changed_is_not_resumed() {
     lab.weighbridge(&format!("{line} --samples 1")).expect_code(0);
     let text = lab.read("script.py");
     lab.write("script.py", &format!("{text}# changed\n"));
-    lab.weighbridge(&format!("{line} --samples 2")).expect_code(1).expect_stderr("./script.py");
+    lab.weighbridge(&format!("{line} --samples 2")).expect_code(1).expect_stderr("with another `dialer script.py`");
 }
 
 #[test]
