@@ -36,11 +36,13 @@ pub(crate) const ALL: [&dyn Subject; 8] = [
     &shipped::REDIS,
 ];
 
-/// The first line that a program prints of itself.
+/// The begin of the first line that a program prints of itself.
 fn version_of(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     let text = [output.stdout, output.stderr].concat();
-    String::from_utf8_lossy(&text).lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(26).collect::<String>().trim_end().to_owned())
 }
 
 /// One of several values.
