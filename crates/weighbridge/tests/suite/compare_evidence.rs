@@ -1,6 +1,6 @@
 //! Decisions from few samples, with differing parameters and with disturbed samples.
 
-use crate::compare::{samples_around, write_build};
+use crate::compare::{samples_around, table, write_build};
 use crate::lab::Lab;
 
 /// Imports a run of a command with these times in seconds.
