@@ -467,7 +467,7 @@ impl ComparisonResult {
             final_verdict: decision.final_verdict,
             reason: reasons.of(check.row, decision, statistical_check, ends, &differences).or_else(|| {
                 let side = zero_mean.filter(|_| decision.final_verdict == FinalVerdict::Inconclusive)?;
-                Some(format!("the mean of `{side}` is zero, so that no standard deviation is a percentage of it"))
+                Some(format!("the mean of `{side}` is zero: no standard deviation is a percentage of it"))
             }),
             differences,
             lacking: match check.statistic {
