@@ -215,11 +215,16 @@ fn runs_of(level: f64, runs: usize, samples: usize) -> Vec<Vec<f64>> {
 fn a_side_of_zeros_differs_from_any_other_and_both_ways_are_judged() {
     for (runs, samples) in [(1, 6), (1, 30), (4, 10), (8, 1)] {
         let (zeros, above) = (vec![vec![0.0; samples]; runs], runs_of(1001.0, runs, samples));
+        let below: Vec<Vec<f64>> = above.iter().map(|run| run.iter().map(|sample| -sample).collect()).collect();
         for (sides, direction, verdict, ratio) in [
             ([above.clone(), zeros.clone()], Direction::Higher, Verdict::Regressed, 0.0),
             ([above.clone(), zeros.clone()], Direction::Lower, Verdict::Improved, 0.0),
             ([zeros.clone(), above.clone()], Direction::Lower, Verdict::Regressed, f64::INFINITY),
             ([zeros.clone(), above.clone()], Direction::Higher, Verdict::Improved, f64::INFINITY),
+            ([below.clone(), zeros.clone()], Direction::Higher, Verdict::Improved, 2.0),
+            ([below.clone(), zeros.clone()], Direction::Lower, Verdict::Regressed, 2.0),
+            ([zeros.clone(), below.clone()], Direction::Higher, Verdict::Regressed, f64::NEG_INFINITY),
+            ([zeros.clone(), below.clone()], Direction::Lower, Verdict::Improved, f64::NEG_INFINITY),
             ([zeros.clone(), zeros.clone()], Direction::Lower, Verdict::Equivalent, 1.0),
         ] {
             let compared = compare_samples(sides, direction, &Options::default()).unwrap();
