@@ -87,7 +87,8 @@ impl ShiftScale {
         let has_no_zero = |side: &Samples| side.min() > 0.0 || side.max() < 0.0;
         match a.min().min(b.min()) {
             min if min > 0.0 => Self::Logarithms,
-            _ if is_zero(b) && has_no_zero(a) => Self::Zero { ratio: 0.0 },
+            // What is below zero and becomes zero rises by its whole magnitude.
+            _ if is_zero(b) && has_no_zero(a) => Self::Zero { ratio: if a.max() < 0.0 { 2.0 } else { 0.0 } },
             _ if is_zero(a) && has_no_zero(b) => Self::Zero { ratio: f64::INFINITY.copysign(b.min()) },
             min => Self::Values { unit: a.median().abs(), may_be_negative: min < 0.0 },
         }
@@ -215,7 +216,7 @@ mod tests {
         }
         let below = samples(&[-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]);
         assert_eq!(super::ratio(&zeros, &below, 0.95).estimate, f64::NEG_INFINITY);
-        assert_eq!(super::ratio(&below, &zeros, 0.95).estimate, 0.0);
+        assert_eq!(super::ratio(&below, &zeros, 0.95).estimate, 2.0, "it rises, although nothing is left");
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub use interval::{
     CONFIDENCE, Interval, MIN_SAMPLES_FOR_INTERVAL, STOPPING_CONFIDENCE, median_interval, quantile_interval,
     widened_median_interval,
 };
-pub use mean_ratio::{mean_difference_variance, mean_ratio, paired_mean_ratio};
+pub use mean_ratio::{mean_difference_variance, mean_ratio, paired_mean_ratio, pooled_mean_ratio};
 pub use mean_shift::MeanShift;
 pub use median_ratio::{QuantileRatio, median_ratio, quantile_ratio};
 pub use multiple_testing::{Discoveries, DiscoveryFamily, benjamini_hochberg, holm, selected_confidence};

@@ -19,13 +19,16 @@ pub(crate) const CHANGES: [f64; 6] = [0.025, 0.05, 0.1, 0.15, 0.2, 0.29];
 /// Samples of a run in the first table, and their noise.
 const SAMPLES: usize = 10;
 const SPREAD: f64 = 0.02;
-/// Samples of a run in the second table, and the scale of their noise.
-const SHAPE_SAMPLES: [usize; 2] = [10, 36];
+/// Samples of the run of each side in the second table, and the scale of their noise.
+const SHAPE_COUNTS: [[usize; 2]; 3] = [[10; 2], [36; 2], [7, 40]];
 const SHAPE_SPREAD: f64 = 0.05;
+/// Samples of a run in the third table.
+const DEPENDENT_SAMPLES: [usize; 2] = [10, 36];
 /// The correlation of a sample with the one before.
 const CORRELATIONS: [f64; 2] = [0.5, 0.9];
-/// The share of samples that are zero.
+/// The share of samples that are zero, and that of samples that are doubled.
 const ZEROS: f64 = 0.2;
+const DOUBLED: f64 = 0.25;
 /// The scales of the noise in the third table, and the change that is not equal.
 const DEPENDENT_SPREADS: [f64; 2] = [0.02, 0.05];
 const UNEQUAL: f64 = 0.05;
@@ -61,10 +64,12 @@ pub(crate) enum Shape {
     Dependent(f64),
     /// Normal, but each sample is zero with this probability.
     WithZeros(f64),
+    /// Normal, but each sample is doubled with this probability.
+    WithDoubled(f64),
 }
 
 impl Shape {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Population(Population::Normal),
         Self::Population(Population::LogNormal),
         Self::Population(Population::T3),
@@ -73,6 +78,7 @@ impl Shape {
         Self::Dependent(CORRELATIONS[0]),
         Self::Dependent(CORRELATIONS[1]),
         Self::WithZeros(ZEROS),
+        Self::WithDoubled(DOUBLED),
     ];
 
     pub(crate) fn name(self) -> String {
@@ -80,6 +86,7 @@ impl Shape {
             Self::Population(population) => population.name().to_owned(),
             Self::Dependent(correlation) => format!("normal, correlation of neighbours {correlation}"),
             Self::WithZeros(share) => format!("normal, {:.0} % zeros", share * 100.0),
+            Self::WithDoubled(share) => format!("normal, {:.0} % doubled", share * 100.0),
         }
     }
 
@@ -102,6 +109,13 @@ impl Shape {
                 };
                 (0..samples).map(|_| next()).collect()
             }
+            Self::WithDoubled(share) => {
+                let mut next = || {
+                    let factor = if rng.random_bool(share) { 2.0 } else { 1.0 };
+                    factor * 100.0 * (1.0 + spread * normal(rng))
+                };
+                (0..samples).map(|_| next()).collect()
+            }
         }
     }
 }
@@ -109,7 +123,8 @@ impl Shape {
 /// The verdicts on sides of one kind; fractions of comparisons.
 pub(crate) struct Row {
     pub(crate) shape: Shape,
-    pub(crate) samples: usize,
+    /// Of a run of each side.
+    pub(crate) samples: [usize; 2],
     pub(crate) between: f64,
     pub(crate) runs: usize,
     /// Verdicts on equal sides.
@@ -125,16 +140,19 @@ pub(crate) struct Row {
 pub(crate) fn of_runs(rows: Rows) -> Vec<Row> {
     let kinds = rows.of(BETWEEN.iter().flat_map(|between| COUNTS.map(|runs| (*between, runs))));
     let shape = Shape::Population(Population::Normal);
-    kinds.into_par_iter().map(|(between, runs)| row(shape, [SAMPLES, REPETITIONS[0]], SPREAD, between, runs)).collect()
+    kinds
+        .into_par_iter()
+        .map(|(between, runs)| row(shape, [SAMPLES; 2], REPETITIONS[0], SPREAD, between, runs))
+        .collect()
 }
 
 /// One run a side with samples of every shape, without noise between runs and with as much as is assumed.
 pub(crate) fn of_shapes(rows: Rows) -> Vec<Row> {
-    let kinds = Shape::ALL.into_iter().flat_map(|shape| SHAPE_SAMPLES.map(|samples| (shape, samples)));
+    let kinds = Shape::ALL.into_iter().flat_map(|shape| SHAPE_COUNTS.map(|samples| (shape, samples)));
     let kinds = kinds.flat_map(|(shape, samples)| [0.0, 0.05].map(|between| (shape, samples, between)));
     rows.of(kinds)
         .into_par_iter()
-        .map(|(shape, samples, between)| row(shape, [samples, REPETITIONS[1]], SHAPE_SPREAD, between, 1))
+        .map(|(shape, samples, between)| row(shape, samples, REPETITIONS[1], SHAPE_SPREAD, between, 1))
         .collect()
 }
 
@@ -158,7 +176,7 @@ pub(crate) struct DependentRow {
 /// One run a side of normal samples without noise between runs.
 pub(crate) fn of_dependence(rows: Rows) -> Vec<DependentRow> {
     let correlations = [0.0].into_iter().chain(CORRELATIONS);
-    let kinds = correlations.flat_map(|correlation| SHAPE_SAMPLES.map(|samples| (correlation, samples)));
+    let kinds = correlations.flat_map(|correlation| DEPENDENT_SAMPLES.map(|samples| (correlation, samples)));
     let kinds = kinds.flat_map(|(correlation, samples)| DEPENDENT_SPREADS.map(|spread| (correlation, samples, spread)));
     rows.of(kinds)
         .into_par_iter()
@@ -301,7 +319,7 @@ fn dependent_row(correlation: f64, samples: usize, spread: f64) -> DependentRow 
     row
 }
 
-fn row(shape: Shape, [samples, repetitions]: [usize; 2], spread: f64, between: f64, runs: usize) -> Row {
+fn row(shape: Shape, samples: [usize; 2], repetitions: usize, spread: f64, between: f64, runs: usize) -> Row {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut row = Row {
         shape,
@@ -316,14 +334,14 @@ fn row(shape: Shape, [samples, repetitions]: [usize; 2], spread: f64, between: f
     };
     let share = 1.0 / repetitions as f64;
     for _ in 0..repetitions {
-        let mut side = || -> Vec<Vec<f64>> {
+        let mut side = |samples: usize| -> Vec<Vec<f64>> {
             let run = |_| {
                 let level = (between * normal(&mut rng)).exp();
                 shape.draw(&mut rng, samples, spread).iter().map(|sample| sample * level).collect()
             };
             (0..runs).map(run).collect()
         };
-        let [reference, judged] = [side(), side()];
+        let [reference, judged] = samples.map(&mut side);
         match verdict(&reference, &judged, 0.0) {
             Verdict::Regressed => row.regressed += share,
             Verdict::Improved => row.improved += share,

@@ -24,7 +24,11 @@ pub(crate) fn tables(
     _ = write!(text, "\n| samples | samples a side | runs differ by | {figures}{found}\n|---|--:|--:|{rule}\n");
     for row in shapes {
         let name = row.shape.name();
-        _ = writeln!(text, "| {name} | {} | {:.0} % | {} |", row.samples, row.between * 100.0, cells(row));
+        let samples = match row.samples {
+            [one, other] if one == other => one.to_string(),
+            [one, other] => format!("{one} and {other}"),
+        };
+        _ = writeln!(text, "| {name} | {samples} | {:.0} % | {} |", row.between * 100.0, cells(row));
     }
     [text, dependent_table(dependence), few_table(few), group_table(groups)].join("\n")
 }

@@ -185,17 +185,25 @@ pub(super) struct CheckDecision {
 /// samples, and tolerances on folders of run-perf without a noise model, however many samples they have: the method must not change with the
 /// number of samples, or more evidence would decide less.
 ///
+/// Attempts that fail significantly more often decide by either method: no tolerance is about them.
+///
+/// `has_zero_mean` is whether the mean is known on both sides, and zero on one.
+///
 /// Standard deviations have no statistical test: if statistics decide on the mean, a standard deviation beyond its
 /// tolerance is reported as different, and decides nothing.
 pub(super) fn decide(
     CheckId { statistic, id_format, class, .. }: CheckId<'_>,
     alternatives: bool,
     status: Status,
+    has_zero_mean: bool,
     statistical_check: Option<&statistical::MetricComparison>,
     requested: Option<ComparisonMethod>,
     differences: &[ParamDifference],
 ) -> CheckDecision {
+    let fails_more =
+        statistic == Statistic::Mean && statistical_check.is_some_and(statistical::MetricComparison::failures_rose);
     let by_statistics = match requested {
+        _ if fails_more => statistical_check,
         Some(ComparisonMethod::Tolerance) => None,
         Some(ComparisonMethod::Statistical) => statistical_check,
         None => statistical_check.filter(|check| id_format == IdFormat::Weighbridge || uses_noise_model(check)),
@@ -217,8 +225,10 @@ pub(super) fn decide(
         // What has no valid mean has no standard deviation either.
         (Some(check), Status::Missing) if check.verdict == Verdict::Invalid => FinalVerdict::Invalid,
         (Some(check), Status::Missing) if check.verdict != Verdict::Missing => FinalVerdict::Inconclusive,
-        // A single sample has no standard deviation.
-        (None, Status::Missing) if statistic == Statistic::Stddev && is_single_sample(statistical_check) => {
+        // A single sample has no standard deviation, and a mean of zero none in percent of it.
+        (None, Status::Missing)
+            if statistic == Statistic::Stddev && (has_zero_mean || is_single_sample(statistical_check)) =>
+        {
             FinalVerdict::Inconclusive
         }
         (Some(_), Status::Improved | Status::Regressed) => FinalVerdict::Differs,
@@ -226,10 +236,7 @@ pub(super) fn decide(
     };
     let final_verdict = match alternatives {
         // What fails more often is not slower.
-        true => {
-            let fails_more = by_statistics.is_some_and(statistical::MetricComparison::failures_rose);
-            decided.between_alternatives(statistic == Statistic::Mean && is_speed(class) && !fails_more)
-        }
+        true => decided.between_alternatives(statistic == Statistic::Mean && is_speed(class) && !fails_more),
         false => decided,
     };
     CheckDecision { by, final_verdict, too_few_samples }

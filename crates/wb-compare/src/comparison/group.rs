@@ -51,9 +51,13 @@ pub struct CheckGroupResult {
     /// lacks a member, or if a value is not above zero.
     #[serde(default)]
     pub interval: Option<ConfidenceInterval>,
-    /// The number of members that differ notably themselves, or could not be compared.
+    /// The number of members with a score that differ notably themselves.
     #[serde(default)]
     pub notable_members: usize,
+    /// The number of the other members, without a score, that differ notably or could not be compared: of what became zero there
+    /// is no part in a geometric mean.
+    #[serde(default)]
+    pub notable_without_score: usize,
 }
 
 fn inconclusive() -> FinalVerdict {
@@ -143,6 +147,9 @@ pub(super) fn group_results(
             group.members.iter().filter_map(|at| Some((*at, tolerances.improvement(*at, last, average)?))).collect();
         let decides = method != Some(ComparisonMethod::Statistical) && group.members.iter().all(|at| by_tolerance[*at]);
         let judged = judged.filter(|_| !decides);
+        let notable = group.members.iter().copied().filter(|at| notable[*at]);
+        let (with_score, without_score): (Vec<usize>, Vec<usize>) =
+            notable.partition(|at| tolerances.averaged_score(average, *at, last).is_some());
         Some(CheckGroupResult {
             id: group.id.to_string(),
             members: cell.scored,
@@ -156,7 +163,8 @@ pub(super) fn group_results(
             decides,
             final_verdict: judged.map_or(cell.status.into(), |judged| judged.final_verdict),
             interval: judged.and_then(|judged| judged.compared).map(|compared| compared.interval.into()),
-            notable_members: group.members.iter().filter(|at| notable[**at]).count(),
+            notable_members: with_score.len(),
+            notable_without_score: without_score.len(),
         })
     };
     let judged = judge_groups(builds, tolerances, last, statistics);

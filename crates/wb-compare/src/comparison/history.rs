@@ -180,7 +180,9 @@ impl<'a> BuildHistory<'a> {
             let differences = self.difference_index(check.row, build, cache);
             let differing = differences.map_or(&[][..], |index| &self.differences[index]);
             let by_statistics = statistical_check.map(|(_, check)| *check);
-            let decision = decide(tolerances.id(at), alternatives, status, by_statistics, self.method, differing);
+            let has_zero_mean = super::zero_mean_side(self.builds, tolerances.checks[at], build).is_some();
+            let decision =
+                decide(tolerances.id(at), alternatives, status, has_zero_mean, by_statistics, self.method, differing);
             let judged_alone = match status {
                 Status::Missing => reasons.judged_alone(check.row, check.statistic, build),
                 _ => None,

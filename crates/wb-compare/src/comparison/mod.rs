@@ -20,9 +20,11 @@ pub use context::ContextDifferences;
 pub use decide::{ComparisonMethod, FinalVerdict};
 pub use group::{CheckGroupResult, DominantMember, GroupVerdict};
 pub use history::{BuildCheck, BuildHistory};
-pub use report::{AspectSummary, ConfidenceInterval, FailureSummary, ParamDifference, RunSummary, StatisticalSummary};
+pub use report::{
+    AspectSummary, ConfidenceInterval, FailureSummary, ParamDifference, RunSummary, StatisticalSummary, ValueDifference,
+};
 
-use crate::build::{Builds, SampleCounts};
+use crate::build::{Builds, MeasuredValue, SampleCounts};
 use crate::direction::is_speed;
 use crate::id::Statistic;
 use crate::run_perf::tolerance::{self, CheckScore, Status, totals::ComparisonExit};
@@ -426,8 +428,10 @@ impl ComparisonResult {
         let differences = report::last_param_differences(builds, check.row);
         let alternatives = builds.within_run().is_some();
         let judged_alone = |build| reasons.judged_alone(check.row, check.statistic, build);
-        let decision = decide(id, alternatives, cell.status, statistical_check, method, &differences)
-            .of_judged_alone(judged_alone(all.end - 1));
+        let zero_mean = zero_mean_side(builds, check, all.end - 1);
+        let decision =
+            decide(id, alternatives, cell.status, zero_mean.is_some(), statistical_check, method, &differences)
+                .of_judged_alone(judged_alone(all.end - 1));
         // The verdicts of each method have the words of final ones. What fails more often is not slower.
         let fails_more = statistical_check.is_some_and(statistical::MetricComparison::failures_rose);
         let is_speed = check.statistic == Statistic::Mean && is_speed(id.class) && !fails_more;
@@ -461,7 +465,10 @@ impl ComparisonResult {
                 .map(|check| StatisticalSummary::of(check, builds, |verdict| word(verdict.into(), all.end - 1))),
             decided_by: decision.by,
             final_verdict: decision.final_verdict,
-            reason: reasons.of(check.row, decision, statistical_check, ends, &differences),
+            reason: reasons.of(check.row, decision, statistical_check, ends, &differences).or_else(|| {
+                let side = zero_mean.filter(|_| decision.final_verdict == FinalVerdict::Inconclusive)?;
+                Some(format!("the mean of `{side}` is zero: no standard deviation is a percentage of it"))
+            }),
             differences,
             lacking: match check.statistic {
                 Statistic::Mean => report::last_lacking(builds, check.row),
@@ -474,6 +481,20 @@ impl ComparisonResult {
             },
         }
     }
+}
+
+/// Of a standard deviation, the side that has none since its mean is zero: the first build, or another by its index, or that part
+/// of a run. `None` if a side has no mean.
+fn zero_mean_side(builds: &Builds, check: tolerance::Check, build: usize) -> Option<String> {
+    let sides = [builds.list().first()?, builds.list().get(build)?];
+    let means = sides.map(|side| side.value(check.row, Statistic::Mean));
+    let is_compared = check.statistic == Statistic::Stddev && means.iter().all(|mean| mean.number().is_some());
+    let is_undefined = |at: &usize| {
+        means[*at] == MeasuredValue::Known(0.0)
+            && sides[*at].value(check.row, Statistic::Stddev) == MeasuredValue::Missing
+    };
+    let at = [1, 0].into_iter().find(is_undefined).filter(|_| is_compared)?;
+    Some(builds.within_run().map_or_else(|| sides[at].name.clone(), |within| within.sides(check.row)[at].to_owned()))
 }
 
 /// The methods by which checks or groups failed: those that are worse, and what else shall fail.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::System;
-use wb_stats::NoiseSource;
+use wb_stats::{Interval, NoiseSource};
 
 use super::{BuildSummary, FinalVerdict};
 use crate::build::{AttemptCounts, Build, Builds, MetricIndex, Run};
@@ -39,8 +39,11 @@ pub struct StatisticalSummary {
     pub verdict: FinalVerdict,
     /// The aspect that the verdict is based on; `None` if no ratio can be computed.
     pub aspect: Option<Aspect>,
-    /// The ratio of the last build to the first, of that aspect.
+    /// The ratio of the last build to the first, of that aspect; `None` with its intervals if a sample is below zero.
     pub ratio: Option<f64>,
+    /// The difference of values instead of a ratio.
+    #[serde(default)]
+    pub value_difference: Option<ValueDifference>,
     /// The confidence interval of the ratio, as if runs of one build did not differ.
     pub interval: Option<ConfidenceInterval>,
     /// The confidence interval of the ratio with the noise between runs.
@@ -104,8 +107,11 @@ pub struct StatisticalSummary {
 pub struct AspectSummary {
     /// The aspect.
     pub aspect: Aspect,
-    /// The ratio of the last build to the first.
-    pub ratio: f64,
+    /// The ratio of the last build to the first; `None` with its intervals if a sample is below zero.
+    pub ratio: Option<f64>,
+    /// The difference of values instead of a ratio.
+    #[serde(default)]
+    pub value_difference: Option<ValueDifference>,
     /// The confidence interval of the ratio, as if runs of one build did not differ.
     pub interval: Option<ConfidenceInterval>,
     /// The same, widened by the dependence of samples on those before them: equality needs this one.
@@ -125,6 +131,36 @@ pub struct AspectSummary {
     /// Whether its estimate is worse by more than the threshold, however certain that is: beside it no gain is confirmed.
     #[serde(default)]
     pub seems_worse: bool,
+}
+
+/// The difference of the last build from the first in the unit of their values, where a sample is below zero.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ValueDifference {
+    /// The estimate.
+    pub estimate: f64,
+    /// Its confidence interval, as if runs of one build did not differ.
+    pub interval: Option<ConfidenceInterval>,
+    /// The same, widened by the dependence of samples on those before them.
+    pub widened_interval: Option<ConfidenceInterval>,
+    /// Its confidence interval with the noise between runs.
+    pub runs_interval: Option<ConfidenceInterval>,
+}
+
+impl ValueDifference {
+    /// `None` if the ratio is one.
+    fn of(aspect: &AspectComparison) -> Option<Self> {
+        let interval = |ratios: Option<Interval>| {
+            let ratios = ratios?;
+            let [low, high] = [ratios.low, ratios.high].map(|end| aspect.value_difference(end));
+            Some(ConfidenceInterval { low: low?, high: high?, confidence: ratios.confidence })
+        };
+        Some(Self {
+            estimate: aspect.value_difference(aspect.ratio)?,
+            interval: interval(aspect.interval),
+            widened_interval: interval(aspect.widened_interval),
+            runs_interval: interval(aspect.runs_interval),
+        })
+    }
 }
 
 /// The comparison of the shares of attempts that failed.
@@ -147,12 +183,15 @@ impl FailureSummary {
 
 impl AspectSummary {
     fn of(aspect: &AspectComparison, word: impl Fn(Verdict) -> FinalVerdict) -> Option<Self> {
+        let of_ratio =
+            |interval: Option<Interval>| interval.filter(|_| aspect.base.is_none()).map(ConfidenceInterval::from);
         aspect.ratio.is_finite().then(|| Self {
             aspect: aspect.aspect,
-            ratio: aspect.ratio,
-            interval: aspect.interval.map(ConfidenceInterval::from),
-            widened_interval: aspect.widened_interval.map(ConfidenceInterval::from),
-            runs_interval: aspect.runs_interval.map(ConfidenceInterval::from),
+            ratio: Some(aspect.ratio).filter(|_| aspect.base.is_none()),
+            value_difference: ValueDifference::of(aspect),
+            interval: of_ratio(aspect.interval),
+            widened_interval: of_ratio(aspect.widened_interval),
+            runs_interval: of_ratio(aspect.runs_interval),
             p_by_samples: aspect.p_by_samples,
             p_by_runs: aspect.p_by_runs,
             certainty: aspect.certainty,
@@ -173,8 +212,8 @@ pub struct ConfidenceInterval {
     pub confidence: f64,
 }
 
-impl From<wb_stats::Interval> for ConfidenceInterval {
-    fn from(interval: wb_stats::Interval) -> Self {
+impl From<Interval> for ConfidenceInterval {
+    fn from(interval: Interval) -> Self {
         Self { low: interval.low, high: interval.high, confidence: interval.confidence }
     }
 }
@@ -234,16 +273,19 @@ impl StatisticalSummary {
         let disturbed = |build: Option<&Build>| build.and_then(|build| build.disturbed(comparison.row));
         let aspect = |aspect: &AspectComparison| AspectSummary::of(aspect, &word);
         let decisive = comparison.decisive().and_then(aspect);
+        let has_ratio = comparison.aspects.iter().all(|aspect| aspect.base.is_none());
+        let median_ratio = comparison.median_ratio.filter(|_| has_ratio);
         Self {
             verdict: word(comparison.verdict),
             aspect: decisive.as_ref().map(|aspect| aspect.aspect),
-            ratio: decisive.as_ref().map(|aspect| aspect.ratio),
+            ratio: decisive.as_ref().and_then(|aspect| aspect.ratio),
+            value_difference: decisive.as_ref().and_then(|aspect| aspect.value_difference),
             interval: decisive.as_ref().and_then(|aspect| aspect.interval),
             runs_interval: decisive.as_ref().and_then(|aspect| aspect.runs_interval),
             p_value: comparison.p,
             aspects: comparison.aspects.iter().filter_map(aspect).collect(),
-            median_ratio: comparison.median_ratio.map(|ratio| ratio.estimate),
-            median_interval: comparison.median_ratio.and_then(|ratio| ratio.interval).map(ConfidenceInterval::from),
+            median_ratio: median_ratio.map(|ratio| ratio.estimate),
+            median_interval: median_ratio.and_then(|ratio| ratio.interval).map(ConfidenceInterval::from),
             counts: comparison.counts,
             failures: comparison.failures,
             failures_rose: comparison.failures_rose(),

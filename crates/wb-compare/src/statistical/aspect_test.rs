@@ -5,7 +5,7 @@
 
 use wb_stats::{
     CONFIDENCE, HodgesLehmann, Interval, MeanShift, NoiseSource, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
-    VarianceEstimate, WeightedRun, mean_difference_variance, mean_ratio, tail_ratio,
+    VarianceEstimate, WeightedRun, mean_difference_variance, tail_ratio,
 };
 
 use super::ENOUGH_SAMPLES;
@@ -260,7 +260,7 @@ impl BySamples {
         };
         // Too few samples for an interval have means.
         let of_means = || match scale {
-            RunScale::Logarithms => Some(mean_ratio(&positive(a)?, &positive(b)?)?.variance()),
+            RunScale::Logarithms => Some(MeanShift::new(&positive(a)?, &positive(b)?)?.variance()),
             RunScale::Values { unit } => mean_difference_variance(a, b, unit),
         };
         let variance = variance.or_else(of_means).or_else(|| pooled_variance([a, b], scale));

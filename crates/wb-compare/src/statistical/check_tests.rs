@@ -157,6 +157,7 @@ impl CheckTests {
             Some(AspectComparison {
                 aspect: test.aspect,
                 ratio: effect.ratio.estimate,
+                base: observed.base(test.aspect),
                 interval,
                 widened_interval: interval.map(|it| it.widened_ratio(effect.ratio.estimate, widening)),
                 runs_interval: effect.runs_interval.filter(finite),

@@ -186,8 +186,11 @@ impl MetricComparison {
 pub struct AspectComparison {
     /// The aspect.
     pub aspect: Aspect,
-    /// The ratio of the last build to the first; infinite if the first is zero.
+    /// The ratio of the last build to the first; infinite if the first is zero. Where a sample is below zero, one plus the
+    /// difference in multiples of [`Self::base`].
     pub ratio: f64,
+    /// The magnitude of the first side's level, where a sample is below zero: no ratio describes such a difference.
+    pub base: Option<f64>,
     /// The interval of the samples, as if runs of one build did not differ; `None` with too few samples.
     pub interval: Option<Interval>,
     /// That interval, widened by the dependence of samples on those before them: equality needs this one.
@@ -209,6 +212,14 @@ pub struct AspectComparison {
     pub seems_worse: bool,
     /// Where the noise between runs is from, without a noise model.
     pub source: Option<NoiseSource>,
+}
+
+impl AspectComparison {
+    /// What a ratio amounts to in the unit of the values, where one below zero leaves no ratio; `None` otherwise, or if it is not
+    /// finite.
+    pub fn value_difference(&self, ratio: f64) -> Option<f64> {
+        Some((ratio - 1.0) * self.base?).filter(|difference| difference.is_finite())
+    }
 }
 
 /// The comparison of how many attempts failed.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use wb_stats::{Samples, paired_widening, widening};
 
 use super::ENOUGH_SAMPLES;
+use super::aspect::Aspect;
 use crate::build::{Build, Builds, MetricIndex, Run};
 use crate::schedule::samples_by_round;
 
@@ -55,6 +56,17 @@ impl Observations {
         let runs = sides.map(|side| runs(side, row));
         let [reference, judged] = runs.each_ref().map(|runs| Samples::new(&runs.concat()).ok());
         Some(Self { all: [reference?, judged?], runs, paired: false })
+    }
+
+    /// The magnitude of the first side's level in an aspect, which differences are in multiples of; `None` if no sample is below
+    /// zero.
+    pub(super) fn base(&self, aspect: Aspect) -> Option<f64> {
+        let [reference, judged] = &self.all;
+        let level = match (aspect, aspect.quantile()) {
+            (Aspect::Mean, _) => reference.mean(),
+            (_, quantile) => reference.quantile(quantile.unwrap_or(0.5)),
+        };
+        (reference.min().min(judged.min()) < 0.0).then_some(level.abs())
     }
 
     /// Whether each run has a single sample, so that the noise of samples cannot be told from that between runs.

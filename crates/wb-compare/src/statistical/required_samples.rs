@@ -109,6 +109,7 @@ mod tests {
         let aspect = AspectComparison {
             aspect: Aspect::Shift,
             ratio,
+            base: None,
             interval: None,
             widened_interval: None,
             runs_interval: None,

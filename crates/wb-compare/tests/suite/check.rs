@@ -96,7 +96,7 @@ fn samples_of_no_shape_are_regressed_without_a_change_if_runs_do_not_differ() {
 
 fn no_shape_is_regressed(simulation: &Simulation) {
     for row in simulation.shapes.iter().filter(|row| row.between == 0.0) {
-        assert!(row.regressed <= 0.015 && row.improved <= 0.015, "{} {}", row.shape.name(), row.samples);
+        assert!(row.regressed <= 0.015 && row.improved <= 0.015, "{} {:?}", row.shape.name(), row.samples);
     }
 }
 

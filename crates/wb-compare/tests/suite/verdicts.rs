@@ -215,11 +215,16 @@ fn runs_of(level: f64, runs: usize, samples: usize) -> Vec<Vec<f64>> {
 fn a_side_of_zeros_differs_from_any_other_and_both_ways_are_judged() {
     for (runs, samples) in [(1, 6), (1, 30), (4, 10), (8, 1)] {
         let (zeros, above) = (vec![vec![0.0; samples]; runs], runs_of(1001.0, runs, samples));
+        let below: Vec<Vec<f64>> = above.iter().map(|run| run.iter().map(|sample| -sample).collect()).collect();
         for (sides, direction, verdict, ratio) in [
             ([above.clone(), zeros.clone()], Direction::Higher, Verdict::Regressed, 0.0),
             ([above.clone(), zeros.clone()], Direction::Lower, Verdict::Improved, 0.0),
             ([zeros.clone(), above.clone()], Direction::Lower, Verdict::Regressed, f64::INFINITY),
             ([zeros.clone(), above.clone()], Direction::Higher, Verdict::Improved, f64::INFINITY),
+            ([below.clone(), zeros.clone()], Direction::Higher, Verdict::Improved, 2.0),
+            ([below.clone(), zeros.clone()], Direction::Lower, Verdict::Regressed, 2.0),
+            ([zeros.clone(), below.clone()], Direction::Higher, Verdict::Regressed, f64::NEG_INFINITY),
+            ([zeros.clone(), below.clone()], Direction::Lower, Verdict::Improved, f64::NEG_INFINITY),
             ([zeros.clone(), zeros.clone()], Direction::Lower, Verdict::Equivalent, 1.0),
         ] {
             let compared = compare_samples(sides, direction, &Options::default()).unwrap();
@@ -366,5 +371,64 @@ fn what_was_always_zero_is_not_equal_to_what_is_sometimes_not() {
         let paired = compare_pairs([zeros.clone(), some], Direction::Lower, &Options::default()).unwrap();
         assert_eq!(paired.verdict, verdict.unwrap_or(Verdict::Inconclusive), "{nonzero} of {count}: {paired:#?}");
         assert_eq!(compare([vec![zeros.clone()], vec![zeros]]).verdict, Verdict::Equivalent);
+    }
+}
+
+/// How a sample is drawn.
+type Draw = fn(&mut ChaCha8Rng) -> f64;
+
+fn normal(rng: &mut ChaCha8Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
+}
+
+/// One of two modes, the upper one with this share and at this multiple of the lower one.
+fn mode(rng: &mut ChaCha8Rng, share: f64, factor: f64) -> f64 {
+    let level = if rng.random_bool(share) { factor } else { 1.0 };
+    level * (1.0 + 0.02 * normal(rng))
+}
+
+const POPULATIONS: [(&str, Draw); 9] = [
+    ("normal", |rng| 1.0 + 0.1 * normal(rng)),
+    ("log-normal", |rng| normal(rng).exp()),
+    ("heavy tails", |rng| {
+        let scale = (0..3).map(|_| normal(rng).powi(2)).sum::<f64>() / 3.0;
+        1.0 + 0.05 * normal(rng) / scale.sqrt()
+    }),
+    ("5 % five times", |rng| mode(rng, 0.05, 5.0)),
+    ("10 % doubled", |rng| mode(rng, 0.1, 2.0)),
+    ("25 % doubled", |rng| mode(rng, 0.25, 2.0)),
+    ("50 % doubled", |rng| mode(rng, 0.5, 2.0)),
+    ("75 % doubled", |rng| mode(rng, 0.75, 2.0)),
+    ("25 % half more", |rng| mode(rng, 0.25, 1.5)),
+];
+
+/// The share of comparisons of equal sides that have a verdict of a difference, at this error rate.
+fn false_verdicts(draw: Draw, sides: [&[usize]; 2], options: &Options, repetitions: u32) -> f64 {
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    let mut run = |samples: &usize| (0..*samples).map(|_| draw(&mut rng)).collect::<Vec<f64>>();
+    let is_false = (0..repetitions).filter(|_| {
+        let sides = sides.map(|runs| runs.iter().map(&mut run).collect());
+        let verdict = compare_samples(sides, Direction::Lower, options).unwrap().verdict;
+        matches!(verdict, Verdict::Regressed | Verdict::Improved)
+    });
+    is_false.count() as f64 / f64::from(repetitions)
+}
+
+/// Runs do not differ, so that the samples alone decide. In a family of 200 checks the first one that differs needs a level of
+/// about 1/4000, which ten times that level stands for.
+#[test]
+fn equal_sides_of_uneven_sizes_seldom_differ_whatever_their_shape() {
+    const RATES: [(f64, f64); 2] = [(0.05, 0.06), (0.0025, 0.0125)];
+    let sizes: [[&[usize]; 2]; 7] =
+        [[&[7], &[40]], [&[6], &[30]], [&[13], &[100]], [&[10], &[50]], [&[7], &[40; 5]], [&[6], &[6]], [&[20], &[20]]];
+    for (name, draw) in POPULATIONS {
+        for [one, other] in sizes {
+            for (error_rate, limit) in RATES {
+                let options = Options { error_rate, run_noise: RunPrior::NONE, ..Options::default() };
+                let rate = false_verdicts(draw, [one, other], &options, 400);
+                assert!(rate <= limit, "{name}, {one:?} and {other:?}: {rate} instead of {error_rate}");
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::csv::{CellColumns, CellFields, SharedUnits, scale_figure, to_csv};
 const SIDE_COLUMNS: [&str; 2] = ["reference", "judged"];
 
 /// The columns of checks after the leading ones.
-const CHECK_COLUMNS: [&str; 33] = [
+const CHECK_COLUMNS: [&str; 38] = [
     "statistic",
     "primary",
     "direction",
@@ -38,6 +38,11 @@ const CHECK_COLUMNS: [&str; 33] = [
     "negligible_high",
     "p_value",
     "median_ratio",
+    "value_difference",
+    "value_low",
+    "value_high",
+    "value_runs_low",
+    "value_runs_high",
     "n_before",
     "n_after",
     "runs_before",
@@ -223,17 +228,24 @@ impl<'a> TidyTable<'a> {
         let columns: Vec<&str> = ASPECT_COLUMNS.into_iter().chain(sides).collect();
         let header = self.header(&columns);
         let rows = self.outcome.checks.iter().flat_map(|check| {
-            let leading = match self.find(check) {
+            let found = self.find(check);
+            let unit =
+                found.as_ref().and_then(|(_, row)| self.sides().into_iter().find_map(|build| self.unit(build?, *row)));
+            let (divisor, unit) = unit.unwrap_or((1.0, String::new()));
+            // Ratios and shares have no unit.
+            let leading = |has_unit: bool| match &found {
                 Some((id, row)) => {
-                    // Ratios and shares have no unit.
-                    self.columns.row(cell_fields(&id, String::new()), |name| self.param_of_sides(row, name))
+                    let unit = if has_unit { unit.clone() } else { String::new() };
+                    self.columns.row(cell_fields(id, unit), |name| self.param_of_sides(*row, name))
                 }
                 None => self.unnamed_leading(check),
             };
-            aspect_rows(check).into_iter().map(move |row| {
-                let row = leading.iter().cloned().chain(row);
-                row.chain(self.side_names(check.sides.as_ref())).collect()
-            })
+            let rows = aspect_rows(check, divisor).into_iter().map(|row| {
+                let leading = leading(row.quantity == DIFFERENCE_OF_VALUES);
+                let row = leading.into_iter().chain(row.fields(check));
+                row.chain(self.side_names(check.sides.as_ref())).collect::<Vec<String>>()
+            });
+            rows.collect::<Vec<_>>()
         });
         to_csv(header, rows)
     }
@@ -340,6 +352,8 @@ fn check_fields(check: &CheckResult, [before, after]: [Option<f64>; 2]) -> [Stri
     let interval = statistics.and_then(|it| it.interval);
     let runs_interval = statistics.and_then(|it| it.runs_interval);
     let negligible = statistics.and_then(|it| it.negligible);
+    let of_values = statistics.and_then(|it| it.value_difference);
+    let values = |value: Option<f64>| figure(value, before.or(after));
     let samples = |side: usize| count(statistics.map(|it| it.counts.samples[side]));
     let runs = |side: usize| count(statistics.map(|it| it.counts.runs[side]));
     let disturbed = |side: usize| count(statistics.and_then(|it| it.disturbed[side]));
@@ -367,6 +381,11 @@ fn check_fields(check: &CheckResult, [before, after]: [Option<f64>; 2]) -> [Stri
         number(negligible.map(|negligible| negligible.high)),
         number(statistics.and_then(|it| it.p_value)),
         number(statistics.and_then(|it| it.median_ratio)),
+        values(of_values.map(|it| it.estimate)),
+        values(of_values.and_then(|it| it.interval).map(|interval| interval.low)),
+        values(of_values.and_then(|it| it.interval).map(|interval| interval.high)),
+        values(of_values.and_then(|it| it.runs_interval).map(|interval| interval.low)),
+        values(of_values.and_then(|it| it.runs_interval).map(|interval| interval.high)),
         samples(0),
         samples(1),
         runs(0),
@@ -382,13 +401,16 @@ fn check_fields(check: &CheckResult, [before, after]: [Option<f64>; 2]) -> [Stri
     ]
 }
 
-/// The rows of a check's aspects, and of its failed attempts if there are any.
-fn aspect_rows(check: &CheckResult) -> Vec<Vec<String>> {
+/// The quantity of an aspect that has a difference in the unit of its values instead of a ratio.
+const DIFFERENCE_OF_VALUES: &str = "difference of values";
+
+/// The rows of a check's aspects, and of its failed attempts if there are any. Values are divided by the divisor of their unit.
+fn aspect_rows(check: &CheckResult, divisor: f64) -> Vec<AspectRow> {
     let Some(statistics) = &check.statistics else { return Vec::new() };
-    let aspects = statistics.aspects.iter().map(|aspect| AspectRow::of_aspect(aspect, statistics.negligible));
+    let aspects = statistics.aspects.iter().map(|aspect| AspectRow::of_aspect(aspect, statistics.negligible, divisor));
     let failures =
         statistics.failure_rates.map(|failures| AspectRow::of_failures(failures, check, statistics.failures_rose));
-    aspects.chain(failures).map(|row| row.fields(check)).collect()
+    aspects.chain(failures).collect()
 }
 
 /// What was compared of a check.
@@ -396,7 +418,7 @@ struct AspectRow {
     name: &'static str,
     /// What the estimate and its intervals are.
     quantity: &'static str,
-    estimate: f64,
+    estimate: Option<f64>,
     /// By the samples, widened, and with the noise between runs.
     intervals: [Option<ConfidenceInterval>; 3],
     /// The ratios that do not matter.
@@ -408,13 +430,27 @@ struct AspectRow {
 }
 
 impl AspectRow {
-    fn of_aspect(aspect: &AspectSummary, negligible: Option<NegligibleRatios>) -> Self {
+    fn of_aspect(aspect: &AspectSummary, negligible: Option<NegligibleRatios>, divisor: f64) -> Self {
+        let scaled = |interval: ConfidenceInterval| ConfidenceInterval {
+            low: scale_figure(interval.low, divisor),
+            high: scale_figure(interval.high, divisor),
+            ..interval
+        };
+        let (quantity, estimate, intervals) = match aspect.value_difference {
+            Some(it) => (
+                DIFFERENCE_OF_VALUES,
+                Some(scale_figure(it.estimate, divisor)),
+                [it.interval, it.widened_interval, it.runs_interval].map(|interval| interval.map(scaled)),
+            ),
+            None => ("ratio", aspect.ratio, [aspect.interval, aspect.widened_interval, aspect.runs_interval]),
+        };
         Self {
             name: aspect.aspect.as_str(),
-            quantity: "ratio",
-            estimate: aspect.ratio,
-            intervals: [aspect.interval, aspect.widened_interval, aspect.runs_interval],
-            negligible,
+            quantity,
+            estimate,
+            intervals,
+            // Ratios.
+            negligible: negligible.filter(|_| aspect.value_difference.is_none()),
             p_values: [aspect.p_by_samples, Some(aspect.p_by_runs)],
             certainty: aspect.certainty,
             verdict: aspect.alone,
@@ -425,7 +461,7 @@ impl AspectRow {
         Self {
             name: "failures",
             quantity: "difference of shares",
-            estimate: failures.difference,
+            estimate: Some(failures.difference),
             intervals: [Some(failures.interval), None, None],
             negligible: None,
             p_values: [Some(failures.p_value); 2],
@@ -450,7 +486,7 @@ impl AspectRow {
             self.p_values.iter().flat_map(|p| [p.map(|p| p.alone), p.map(|p| p.in_check), p.map(|p| p.in_family)]);
         [check.statistic.to_string(), check.primary.to_string(), check.direction.to_string()]
             .into_iter()
-            .chain([self.name.to_owned(), self.quantity.to_owned(), self.estimate.to_string()])
+            .chain([self.name.to_owned(), self.quantity.to_owned(), number(self.estimate)])
             .chain(ends(0))
             .chain([number(self.intervals[0].map(|it| it.confidence))])
             .chain([ends(1), ends(2)].into_iter().flatten())

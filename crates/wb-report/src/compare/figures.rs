@@ -3,7 +3,7 @@
 use wb_compare::AttemptCounts;
 use wb_compare::comparison::{
     AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict, ParamDifference,
-    StatisticalSummary,
+    StatisticalSummary, ValueDifference,
 };
 use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples};
 use wb_compare::within_run::WithinRunSummary;
@@ -219,8 +219,33 @@ pub(super) fn difference(check: &CheckResult) -> Option<f64> {
     }
 }
 
-/// How far a check is from equal, on logarithms: a half is as far as the double. From or to zero it is infinite.
+/// The difference of a check in the unit of its values, of the aspect that its verdict is based on, where a value below zero leaves
+/// no ratio.
+pub(super) fn value_difference(check: &CheckResult) -> Option<ValueDifference> {
+    let statistics = check.statistics.as_ref().filter(|_| check.decided_by == ComparisonMethod::Statistical)?;
+    statistics.value_difference.filter(|_| inconclusive_reason(check).is_none())
+}
+
+/// A difference of values with its sign and unit.
+pub(super) fn format_value_difference(check: &CheckResult, difference: f64) -> String {
+    let sign = if difference < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", format_figure(Some(difference.abs()), check.value_unit.as_ref()))
+}
+
+/// The ends of an interval of a difference of values.
+fn describe_value_interval(check: &CheckResult, interval: ConfidenceInterval) -> String {
+    let [low, high] = [interval.low, interval.high].map(|end| format_value_difference(check, end));
+    format!("[{low}, {high}]")
+}
+
+/// How far a check is from equal, on logarithms: a half is as far as the double. From or to zero it is infinite. A difference of
+/// values is relative to the larger one of both.
 pub(super) fn magnitude(check: &CheckResult) -> f64 {
+    if let Some(of_values) = value_difference(check) {
+        let largest =
+            [check.before, check.after].into_iter().flatten().fold(0.0, |largest: f64, it| largest.max(it.abs()));
+        return if largest > 0.0 { (of_values.estimate.abs() / largest).ln_1p() } else { 0.0 };
+    }
     match (difference(check), check.before) {
         (Some(difference), _) => (1.0 + difference / 100.0).max(0.0).ln().abs(),
         (None, Some(0.0)) => f64::INFINITY,
@@ -231,6 +256,9 @@ pub(super) fn magnitude(check: &CheckResult) -> f64 {
 /// The [`difference`] of a check. That of standard deviations is positive if there is less, which beside both of them only
 /// words can say; scores of models have a sign of their own.
 fn format_check_difference(check: &CheckResult) -> String {
+    if let Some(of_values) = value_difference(check) {
+        return format_value_difference(check, of_values.estimate);
+    }
     let text = format_difference(check.statistic, difference(check));
     match (check.statistic, difference(check)) {
         (_, None) if check.before == Some(0.0) && check.after.is_some_and(|after| after != 0.0) => {
@@ -308,25 +336,34 @@ fn explain(check: &CheckResult) -> Explanation {
     match (check.decided_by, &check.statistics) {
         (ComparisonMethod::Statistical, Some(statistics)) if inconclusive_reason(check).is_none() => {
             let name = statistics.aspect.map_or(Aspect::Shift.as_str(), Aspect::as_str);
-            let interval = shown_interval(check.final_verdict, statistics.interval, statistics.runs_interval)
-                .map(describe_interval);
+            let of_values = value_difference(check);
+            let interval = match of_values {
+                Some(it) => shown_interval(check.final_verdict, it.interval, it.runs_interval)
+                    .map(|interval| describe_value_interval(check, interval)),
+                None => shown_interval(check.final_verdict, statistics.interval, statistics.runs_interval)
+                    .map(describe_interval),
+            };
             let remarks = [
                 describe_failures(statistics),
-                describe_other_aspects(statistics),
+                describe_other_aspects(check, statistics),
                 describe_median_ratio(statistics),
-                describe_correction(check.final_verdict, statistics),
+                describe_correction(check, statistics),
                 match &check.sides {
                     Some(_) => describe_same_run(check.final_verdict, statistics),
                     None => describe_run_noise(check.final_verdict, statistics),
                 },
                 describe_noise(check.final_verdict, statistics.noise.as_ref()),
-                statistics.required_samples.as_ref().map(describe_needs).unwrap_or_default(),
+                statistics
+                    .required_samples
+                    .map(|needs| describe_needs(needs, statistics.noise_source))
+                    .unwrap_or_default(),
             ];
             let remarks: String =
                 remarks.into_iter().filter(|text| !text.is_empty()).map(|text| format!("; {text}")).collect();
             Explanation {
                 difference: match difference(check) {
                     Some(percent) => format!("{name} {}", format_percent(Some(percent))),
+                    None if of_values.is_some() => format!("{name} {}", format_check_difference(check)),
                     None => format_check_difference(check),
                 },
                 certainty: format!(
@@ -410,22 +447,36 @@ pub(super) fn describe_counts(counts: &ObservationCounts) -> String {
 }
 
 /// The aspects that differ, or seem worse, beside the one that is shown, and by another amount.
-fn describe_other_aspects(statistics: &StatisticalSummary) -> String {
+fn describe_other_aspects(check: &CheckResult, statistics: &StatisticalSummary) -> String {
     let differing =
         statistics.aspects.iter().filter(|aspect| aspect.certainty != Certainty::None || aspect.seems_worse);
     let shown = statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect);
     let is_other = |aspect: &&AspectSummary| {
-        let within = statistics.interval.is_some_and(|shown| (shown.low..=shown.high).contains(&aspect.ratio));
+        let (interval, estimate) = match (statistics.value_difference, aspect.value_difference) {
+            (Some(shown), Some(it)) => (shown.interval, Some(it.estimate)),
+            _ => (statistics.interval, aspect.ratio),
+        };
+        let within = interval.zip(estimate).is_some_and(|(shown, it)| (shown.low..=shown.high).contains(&it));
         let says_the_same = within && shown.is_some_and(|shown| shown.alone == aspect.alone);
         Some(aspect.aspect) != statistics.aspect && !says_the_same
     };
     let others = differing.filter(is_other).map(|aspect| {
-        let interval = match aspect.certainty {
-            Certainty::Runs => aspect.runs_interval,
-            Certainty::Samples | Certainty::None => aspect.interval,
+        let chosen = |by_samples, by_runs| match aspect.certainty {
+            Certainty::Runs => by_runs,
+            Certainty::Samples | Certainty::None => by_samples,
         };
-        let interval = interval.map(|interval| format!(" {}", describe_interval(interval))).unwrap_or_default();
-        format!("{} {}{interval}", aspect.aspect, format_percent(Some((aspect.ratio - 1.0) * 100.0)))
+        let (difference, interval) = match aspect.value_difference {
+            Some(it) => (
+                format_value_difference(check, it.estimate),
+                chosen(it.interval, it.runs_interval).map(|interval| describe_value_interval(check, interval)),
+            ),
+            None => (
+                format_percent(aspect.ratio.map(|ratio| (ratio - 1.0) * 100.0)),
+                chosen(aspect.interval, aspect.runs_interval).map(describe_interval),
+            ),
+        };
+        let interval = interval.map(|interval| format!(" {interval}")).unwrap_or_default();
+        format!("{} {difference}{interval}", aspect.aspect)
     });
     let others: Vec<String> = others.collect();
     if others.is_empty() { String::new() } else { format!("also {}", others.join(", ")) }
@@ -455,7 +506,8 @@ fn describe_failures(statistics: &StatisticalSummary) -> String {
 fn describe_median_ratio(statistics: &StatisticalSummary) -> String {
     let Some(ratio) = statistics.median_ratio else { return String::new() };
     let shift = statistics.aspects.iter().find(|aspect| aspect.aspect == Aspect::Shift);
-    let differs = shift.is_none_or(|shift| (shift.ratio / ratio - 1.0).abs() * 100.0 >= statistics.threshold.max(1.0));
+    let shift = shift.and_then(|shift| shift.ratio);
+    let differs = shift.is_none_or(|shift| (shift / ratio - 1.0).abs() * 100.0 >= statistics.threshold.max(1.0));
     let interval = statistics.median_interval.map(|it| format!(" {}", describe_interval(it))).unwrap_or_default();
     match differs {
         true => format!("ratio of medians {}{interval}", format_percent(Some((ratio - 1.0) * 100.0))),
@@ -464,15 +516,22 @@ fn describe_median_ratio(statistics: &StatisticalSummary) -> String {
 }
 
 /// Why an interval that seems to decide does not: equal by it but for dependence, or without 0 %.
-fn describe_correction(decided: FinalVerdict, statistics: &StatisticalSummary) -> String {
+fn describe_correction(check: &CheckResult, statistics: &StatisticalSummary) -> String {
+    let decided = check.final_verdict;
     let shown = statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect);
     if decided == FinalVerdict::Inconclusive && statistics.equal_if_independent {
-        let widened = shown.and_then(|aspect| aspect.widened_interval).map(describe_interval).unwrap_or_default();
+        let of_values = shown.and_then(|aspect| aspect.value_difference?.widened_interval);
+        let of_values = of_values.map(|interval| describe_value_interval(check, interval));
+        let widened = shown.and_then(|aspect| aspect.widened_interval).map(describe_interval).or(of_values);
+        let widened = widened.unwrap_or_default();
         return format!(
             "samples may depend on each other: equal only if the interval widened for that were within the threshold, {widened}"
         );
     }
-    let excludes_equality = shown.and_then(|aspect| aspect.interval).is_some_and(|it| it.low > 1.0 || it.high < 1.0);
+    let excludes_equality = shown.is_some_and(|aspect| match aspect.value_difference {
+        Some(it) => it.interval.is_some_and(|it| it.low > 0.0 || it.high < 0.0),
+        None => aspect.interval.is_some_and(|it| it.low > 1.0 || it.high < 1.0),
+    });
     let is_significant = shown.is_some_and(|aspect| aspect.certainty != Certainty::None);
     match decided == FinalVerdict::Inconclusive && excludes_equality && !is_significant {
         true => "significant alone, not among the aspects of this check and all checks".to_owned(),
@@ -561,10 +620,12 @@ fn describe_noise(decided: FinalVerdict, noise: Option<&NoiseModelUse>) -> Strin
     }
 }
 
-fn describe_needs(needs: &RequiredSamples) -> String {
+fn describe_needs(needs: RequiredSamples, source: Option<NoiseSource>) -> String {
+    // Fewer are enough if they differ less.
+    let differ = if source == Some(NoiseSource::Prior) { " and runs differ as assumed" } else { "" };
     match needs.per_side {
         Some(each) if needs.is_minimum => format!("fewer than {each} {} a side cannot be conclusive", needs.unit),
-        Some(each) => format!("{each} {} a side would confirm it, if it stays the same", needs.unit),
+        Some(each) => format!("{each} {} a side would confirm it, if it stays the same{differ}", needs.unit),
         None => format!("no practical number of {} would confirm it", needs.unit),
     }
 }

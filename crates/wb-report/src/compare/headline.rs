@@ -7,7 +7,10 @@ use wb_compare::{AttemptCounts, CheckId, ComparisonResult, Statistic};
 use wb_model::{Class, Direction, unescape_lossy};
 
 use super::failures::describe_undecisive_failures;
-use super::figures::{difference, doubting_aspect, format_signed, magnitude, shown_interval};
+use super::figures::{
+    difference, doubting_aspect, format_signed, format_value_difference, magnitude, shown_interval, side_figures,
+    value_difference,
+};
 use super::parts::describe_parts;
 use super::threshold_range::ThresholdRange;
 use crate::phrasing::join_names;
@@ -319,6 +322,10 @@ fn describe_changed(checks: &[&CheckResult], check_name: impl Fn(&str) -> String
             Size::FromZero | Size::ToZero | Size::ChangedSign => {
                 return Some(format!("{word}{} in {name}, which {},", of(check), describe_without_size(checks)));
             }
+            Size::Values => {
+                let doubt = describe_doubt(check) + &describe_contrary(check);
+                return Some(format!("{word}{}{doubt} in {name}, {},", of(check), describe_values(check)));
+            }
             Size::Unknown => return Some(format!("{word} in {name}")),
         };
         if is_score {
@@ -353,6 +360,7 @@ fn describe_changed(checks: &[&CheckResult], check_name: impl Fn(&str) -> String
         with(|size| size == Size::ToZero),
         with(|size| size == Size::FromZero),
         with(|size| size == Size::ChangedSign),
+        with(|size| size == Size::Values),
     ];
     let without_size = without_size.iter().filter(|of_kind| !of_kind.is_empty()).map(|of_kind| {
         let others = if of_kind.len() > 1 { format!(" and {} more", of_kind.len() - 1) } else { String::new() };
@@ -373,6 +381,8 @@ fn describe_without_size(checks: &[&CheckResult]) -> &'static str {
         (Some(Size::ChangedSign), false) => "changed sign",
         (Some(Size::ChangedSign), true) if is_one => "has the other sign",
         (Some(Size::ChangedSign), true) => "have the other sign",
+        (Some(Size::Values), _) if is_one => "has values below zero",
+        (Some(Size::Values), _) => "have values below zero",
         (_, false) if is_one => "was zero before",
         (_, false) => "were zero before",
         (_, true) if is_one => "is zero in the reference",
@@ -415,7 +425,7 @@ fn describe_range(checks: &[&CheckResult]) -> String {
     }
     let percent = |check: &&CheckResult| match size(check) {
         Size::Percent(percent) => Some(percent),
-        Size::FromZero | Size::ToZero | Size::ChangedSign | Size::Unknown => None,
+        Size::FromZero | Size::ToZero | Size::ChangedSign | Size::Values | Size::Unknown => None,
     };
     let (low, high) = range(checks.iter().filter_map(percent).collect());
     match format_sizes([low, high]) {
@@ -456,6 +466,8 @@ enum Size {
     ToZero,
     /// More than a hundred percent, and no factor.
     ChangedSign,
+    /// A difference of values of which some are below zero, so that it is no ratio.
+    Values,
     /// Without a figure.
     Unknown,
 }
@@ -464,6 +476,7 @@ fn size(check: &CheckResult) -> Size {
     let is_negative = |value: Option<f64>| value.is_some_and(|value| value < 0.0);
     let changed_sign = check.before.zip(check.after).is_some_and(|(before, after)| before * after < 0.0);
     match (difference(check), check.before) {
+        _ if value_difference(check).is_some() => Size::Values,
         (Some(_), _) if changed_sign && is_ratio(check) => Size::ChangedSign,
         (Some(difference), _) if difference < -100.0 && is_ratio(check) && !is_negative(check.before) => {
             Size::ChangedSign
@@ -473,6 +486,17 @@ fn size(check: &CheckResult) -> Size {
         (None, Some(0.0)) => Size::FromZero,
         (None, _) => Size::Unknown,
     }
+}
+
+/// `-4.99 → -10.0, a difference of -5.01 (-6.46 to -3.57)`.
+fn describe_values(check: &CheckResult) -> String {
+    let Some(of_values) = value_difference(check) else { return String::new() };
+    let [before, after] = side_figures(check);
+    let difference = |value: f64| format_value_difference(check, value);
+    let runs = if check.final_verdict == FinalVerdict::Unconfirmed { " between these runs" } else { "" };
+    let interval = shown_interval(check.final_verdict, of_values.interval, of_values.runs_interval);
+    let interval = interval.map(|it| format!(" ({} to {}{runs})", difference(it.low), difference(it.high)));
+    format!("{before} → {after}, a difference of {}{}", difference(of_values.estimate), interval.unwrap_or_default())
 }
 
 /// Whether the difference is that of a ratio: those of standard deviations are in percentage points, and scores of models
@@ -574,10 +598,11 @@ fn describe_doubt(check: &CheckResult) -> String {
     let statistics = check.statistics.as_ref().filter(|_| check.final_verdict == FinalVerdict::Unconfirmed);
     let doubting = statistics.and_then(doubting_aspect);
     let describe = |aspect: &AspectSummary| {
-        let amount = match aspect.ratio.max(1.0 / aspect.ratio) {
-            factor if factor.is_infinite() => "zero".to_owned(),
-            factor if factor >= LARGE_FACTOR => format!("worse by a factor of {}", format_factor(factor)),
-            _ => format!("{} % worse", format_size((aspect.ratio - 1.0) * 100.0)),
+        let amount = match aspect.ratio.map(|ratio| (ratio, ratio.max(1.0 / ratio))) {
+            None => "worse".to_owned(),
+            Some((_, factor)) if factor.is_infinite() => "zero".to_owned(),
+            Some((_, factor)) if factor >= LARGE_FACTOR => format!("worse by a factor of {}", format_factor(factor)),
+            Some((ratio, _)) => format!("{} % worse", format_size((ratio - 1.0) * 100.0)),
         };
         format!(", but its {} may be {amount},", aspect.aspect)
     };
@@ -589,11 +614,12 @@ fn describe_contrary(check: &CheckResult) -> String {
     let statistics = check.statistics.as_ref().filter(|_| check.final_verdict.is_worse() && is_statistical(check));
     let aspects = statistics.map(|statistics| &statistics.aspects[..]).unwrap_or_default();
     let better = aspects.iter().filter(|aspect| aspect.alone.is_better() && aspect.certainty >= Certainty::Samples);
-    let describe = |aspect: &AspectSummary| match aspect.ratio.max(1.0 / aspect.ratio) {
-        factor if factor >= LARGE_FACTOR => {
+    let describe = |aspect: &AspectSummary| match aspect.ratio.map(|ratio| (ratio, ratio.max(1.0 / ratio))) {
+        None => format!("its {} is better", aspect.aspect),
+        Some((_, factor)) if factor >= LARGE_FACTOR => {
             format!("its {} is better by a factor of {}", aspect.aspect, format_factor(factor))
         }
-        _ => format!("its {} is {} % better", aspect.aspect, format_size((aspect.ratio - 1.0) * 100.0)),
+        Some((ratio, _)) => format!("its {} is {} % better", aspect.aspect, format_size((ratio - 1.0) * 100.0)),
     };
     let better: Vec<String> = better.map(describe).collect();
     if better.is_empty() { String::new() } else { format!(", although {},", join_names(&better)) }
@@ -667,7 +693,7 @@ fn adjective(checks: &[&CheckResult]) -> Option<&'static str> {
 
 /// Whether the difference of a check is for the worse; `None` without one, or if neither direction is better.
 fn is_worse_by_estimate(check: &CheckResult) -> Option<bool> {
-    match (check.direction, difference(check)?) {
+    match (check.direction, value_difference(check).map(|it| it.estimate).or_else(|| difference(check))?) {
         (Direction::Neither, _) => None,
         // The latencies of operations beside a throughput.
         (_, difference) if is_p99(check) => Some(difference > 0.0),

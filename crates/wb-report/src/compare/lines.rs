@@ -53,7 +53,7 @@ pub(super) fn revealing_groups(outcome: &ComparisonResult) -> Vec<&CheckGroupRes
     let is_change = |verdict: FinalVerdict| verdict.is_worse() || verdict.is_better();
     let mut shown: Vec<&CheckGroupResult> = Vec::new();
     for group in outcome.groups.iter().filter(|group| is_change(group.final_verdict)) {
-        let reveals = group.notable_members == 0 && group.members > 1;
+        let reveals = group.notable_members + group.notable_without_score == 0 && group.members > 1;
         let is_shown = |other: &&CheckGroupResult| (other.members, other.score) == (group.members, group.score);
         if group.decides || reveals && !shown.iter().any(is_shown) {
             shown.push(group);

@@ -30,14 +30,20 @@ impl NearestDifference {
     /// With its p-value.
     fn of_check(check: &CheckResult) -> Option<(f64, Self)> {
         let statistics = check.statistics.as_ref()?;
+        // Of values below zero, the difference relative to the good revision.
+        let base = check.before.map(f64::abs).filter(|base| *base > 0.0);
+        let relative = |difference: f64| Some(1.0 + difference / base?);
+        let of_values = statistics.value_difference;
+        let ratio = statistics.ratio.or_else(|| relative(of_values?.estimate))?;
+        let interval = statistics.runs_interval.or(statistics.interval).map(|it| [it.low, it.high]).or_else(|| {
+            let interval = of_values?.runs_interval.or(of_values?.interval)?;
+            Some([relative(interval.low)?, relative(interval.high)?])
+        });
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         let nearest = Self {
             check: check.id.to_string(),
-            percent: percent(statistics.ratio?),
-            interval: statistics
-                .runs_interval
-                .or(statistics.interval)
-                .map(|interval| [percent(interval.low), percent(interval.high)]),
+            percent: percent(ratio),
+            interval: interval.map(|ends| ends.map(percent)),
             verdict: check.final_verdict,
             threshold: statistics.threshold,
             required: statistics.required_samples,

@@ -3,7 +3,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use wb_stats::{
-    CONFIDENCE, Interval, Samples, holm, mean_ratio, median_ratio, pooled_quantile_p, quantile_ratio, rank_sum_p,
+    CONFIDENCE, Interval, MeanShift, Samples, holm, median_ratio, pooled_quantile_p, quantile_ratio, rank_sum_p,
     tail_level, tail_p,
 };
 
@@ -11,7 +11,8 @@ use super::page::Rows;
 use super::populations::{Population, normal};
 
 /// Samples on both sides if they are equal.
-const EQUAL_COUNTS: [[usize; 2]; 6] = [[6; 2], [13; 2], [30; 2], [36; 2], [100; 2], [13, 100]];
+const EQUAL_COUNTS: [[usize; 2]; 9] =
+    [[6; 2], [13; 2], [30; 2], [36; 2], [100; 2], [6, 30], [7, 40], [10, 50], [13, 100]];
 /// Samples on both sides if they differ.
 const CHANGED_COUNTS: [[usize; 2]; 3] = [[30; 2], [36; 2], [100; 2]];
 /// The scale of the noise.
@@ -28,7 +29,8 @@ pub(crate) enum Shape {
     Skewed,
     /// Two modes of which one is at twice the other, with this share of the samples in the slow one.
     Modes(f64),
-    /// Two modes with the quantile of the tail in the gap between them.
+    /// Two modes of which one is at twice the other, with the quantile of the tail in the gap between them: 75:25 for few
+    /// samples.
     Gap,
     /// Normal, with a fifth of the samples five times slower.
     Slow,
@@ -55,7 +57,7 @@ impl Shape {
         match self {
             Self::Population(population) => population.name(),
             Self::Skewed => "log-normal from zero",
-            Self::Gap => "two modes, the quantile of the tail in the gap",
+            Self::Gap => "two modes, one at twice the other, the quantile of the tail in the gap",
             Self::Modes(_) => "modes 80:20 → 60:40, one at twice the other",
             Self::Slow => "20 % of samples five times slower",
             Self::Higher => "5 % more everywhere",
@@ -136,7 +138,7 @@ fn simulate_row(from: Shape, to: Shape, counts: [usize; 2]) -> Row {
     for _ in 0..REPETITIONS {
         let (a, b) = (from.draw(&mut rng, counts[0], level), to.draw(&mut rng, counts[1], level));
         let location = rank_sum_p(a.in_order(), b.in_order());
-        let mean = mean_ratio(&a, &b).map_or(1.0, |ratio| ratio.p_value());
+        let mean = MeanShift::new(&a, &b).map_or(1.0, |shift| shift.p_value());
         let tail = level.map(|level| tail_p(a.in_order(), b.in_order(), level));
         row.location += significant(location);
         row.mean += significant(mean);

@@ -216,7 +216,7 @@ fn comparison_is_written_as_csv_junit_and_markdown() {
 }
 
 /// The rows of a table as its columns by name.
-fn table(lab: &Lab, file: &str) -> Vec<BTreeMap<String, String>> {
+pub(crate) fn table(lab: &Lab, file: &str) -> Vec<BTreeMap<String, String>> {
     let text = lab.read(file);
     let mut lines = text.lines().map(|line| line.split(','));
     let names: Vec<String> = lines.next().unwrap().map(str::to_owned).collect();

@@ -1,6 +1,6 @@
 //! Decisions from few samples, with differing parameters and with disturbed samples.
 
-use crate::compare::{samples_around, write_build};
+use crate::compare::{samples_around, table, write_build};
 use crate::lab::Lab;
 
 /// Imports a run of a command with these times in seconds.
@@ -355,7 +355,7 @@ fn a_single_sample_is_inconclusive_and_lacks_nothing() {
 }
 
 /// Imports a run of Google Benchmark with these figures of a user counter; `failed` repetitions have no value.
-fn imported_counter(lab: &Lab, run: &str, misses: &[u32], failed: usize) {
+fn imported_counter(lab: &Lab, run: &str, misses: &[i32], failed: usize) {
     let count = misses.len() + failed;
     let repetition = |index: usize| {
         let mut entry = serde_json::json!({
@@ -417,6 +417,125 @@ fn failures_decide_whatever_the_number_of_samples_that_are_left() {
     for sides in ["old once", "once old"] {
         let compared = lab.weighbridge(&format!("compare {sides}")).expect_code(0);
         assert!(words(&compared.out).contains("`once` failed in 1 of 10 attempts"), "{}", compared.out);
+    }
+}
+
+/// No tolerance is about failed attempts, so they decide whatever method does.
+#[test]
+fn failures_decide_by_either_method() {
+    let lab = Lab::new();
+    imported_counter(&lab, "old", &[300; 20], 0);
+    imported_counter(&lab, "equal", &[300; 10], 10);
+    imported_counter(&lab, "better", &[100; 10], 10);
+    let options = "--metric misses --direction misses=lower";
+    for (run, method) in
+        ["equal", "better"].into_iter().flat_map(|run| ["tolerance", "statistical"].map(|it| (run, it)))
+    {
+        let command = format!("compare old {run} {options} --method {method}");
+        let compared = lab.weighbridge(&command).expect_code(2);
+        let text = words(&compared.out);
+        assert!(text.contains("failing more often (10 of 20"), "{run} {method}: {text}");
+        let json = lab.weighbridge(&format!("{command} --json")).expect_code(2).json();
+        let checks = json["checks"].as_array().unwrap();
+        let check = checks.iter().find(|check| check["primary"] == true && check["statistic"] == "mean").unwrap();
+        assert_eq!(check["final_verdict"], "regressed", "{run} {method}: {check}");
+    }
+    lab.weighbridge(&format!("compare equal old {options} --method tolerance")).expect_code(3);
+}
+
+/// A mean of zero has no standard deviation in percent of it, which is no value that is missing.
+#[test]
+fn a_mean_of_zero_lacks_no_standard_deviation() {
+    let lab = Lab::new();
+    imported_counter(&lab, "some", &[4, 5, 6, 5, 5, 4, 6, 5, 5, 5], 0);
+    imported_counter(&lab, "zeros", &[0; 10], 0);
+    imported_counter(&lab, "balanced", &[-1, 1, -1, 1, -1, 1, -1, 1, -1, 1], 0);
+    for (sides, zero) in [("some zeros", "zeros"), ("zeros some", "zeros"), ("some balanced", "balanced")] {
+        let options = "--metric misses --direction misses=lower --method tolerance --junit j.xml";
+        let ran = lab.weighbridge(&format!("compare {sides} {options} --verbose"));
+        assert_eq!(ran.code, if sides.starts_with("zeros") { 2 } else { 0 }, "{sides}: {}", ran.transcript());
+        assert!(words(&ran.out).contains(&format!("the mean of `{zero}` is zero")), "{sides}: {}", ran.out);
+        assert!(lab.read("j.xml").contains(r#"errors="0""#), "{sides}: {}", lab.read("j.xml"));
+    }
+}
+
+/// Of values below zero or of both signs no ratio says how far they are apart, in no output.
+#[test]
+fn values_below_zero_differ_by_values_and_not_by_ratios() {
+    let lab = Lab::new();
+    let around = |level: i32| [-2, -1, -1, 0, 0, 0, 0, 1, 1, 2].map(|noise| level + noise);
+    for (run, level) in [("minus10", -10), ("minus50", -50), ("zero", 0), ("plus50", 50)] {
+        imported_counter(&lab, run, &around(level), 0);
+    }
+    for (sides, before, after) in [
+        ("minus50 minus10", -50, -10),
+        ("minus10 minus50", -10, -50),
+        ("minus50 plus50", -50, 50),
+        ("plus50 minus10", 50, -10),
+        ("plus50 zero", 50, 0),
+    ] {
+        let options = "--metric misses --direction misses=lower --run-noise 0";
+        let command = format!("compare {sides} {options} --csv c --html p.html --markdown m.md");
+        let code = if after > before { 2 } else { 0 };
+        let ran = lab.weighbridge(&command).expect_code(code);
+        let text = words(&ran.out);
+        let sentence = text.split_once(" than ").unwrap().0;
+        let word = if after > before { "worse" } else { "better" };
+        let difference = format!("{before} → {after}, a difference of {:+}", after - before);
+        assert!(sentence.contains(word) && sentence.contains(&difference), "{sides}: {sentence}");
+        assert!(!sentence.contains('%') && !sentence.contains("factor"), "{sides}: {sentence}");
+        assert!(text.contains(&format!("; shift {:+} [", after - before)), "{sides}: {text}");
+        let json = lab.weighbridge(&format!("compare {sides} {options} --json")).expect_code(code).json();
+        let checks = json["checks"].as_array().unwrap();
+        let check = checks.iter().find(|check| check["primary"] == true && check["statistic"] == "mean").unwrap();
+        for of in [vec![check], check["aspects"].as_array().unwrap().iter().collect()].concat() {
+            assert!(["ratio", "interval", "runs_interval"].iter().all(|name| of[*name].is_null()), "{sides}: {of}");
+            let values = &of["value_difference"];
+            let [estimate, low, high] = [&values["estimate"], &values["interval"]["low"], &values["interval"]["high"]]
+                .map(|value| value.as_f64().unwrap());
+            assert!((estimate - f64::from(after - before)).abs() < 1.5 && low < estimate && estimate < high, "{of}");
+        }
+        for file in ["c.csv", "c-aspects.csv"] {
+            let cell = "\"Localhost/google-benchmark/0000:benchmark=b,executable=b\"";
+            lab.write(file, &lab.read(file).replace(cell, "cell"));
+        }
+        let csv = table(&lab, "c.csv");
+        let row = csv.iter().find(|row| row["primary"] == "true" && row["statistic"] == "mean").unwrap();
+        assert!(["ratio", "low", "high", "median_ratio"].iter().all(|name| row[*name].is_empty()), "{sides}: {row:?}");
+        let difference: f64 = row["value_difference"].parse().unwrap();
+        assert!((difference - f64::from(after - before)).abs() < 1e-9, "{sides}: {row:?}");
+        let aspects = table(&lab, "c-aspects.csv");
+        let of_shift = aspects.iter().find(|row| row["primary"] == "true" && row["aspect"] == "shift").unwrap();
+        assert_eq!(of_shift["quantity"], "difference of values", "{of_shift:?}");
+    }
+}
+
+/// Of what became zero there is no part in a geometric mean, so it is no member that has a score.
+#[test]
+fn a_group_has_no_more_notable_members_than_members() {
+    let lab = Lab::new();
+    let export = |run: &str, levels: [u32; 3]| {
+        let repetition = |name: &str, index: u32, level: u32| {
+            serde_json::json!({ "name": name, "run_name": name, "run_type": "iteration", "repetitions": 10,
+                "repetition_index": index, "threads": 1, "iterations": 1000, "real_time": 10.0, "cpu_time": 10.0,
+                "time_unit": "ns", "misses": if level == 0 { 0 } else { level + index % 3 } })
+        };
+        let of = |(name, level): (&'static str, u32)| (0..10).map(move |index| repetition(name, index, level));
+        let benchmarks: Vec<_> = ["b0", "b1", "b2"].into_iter().zip(levels).flat_map(of).collect();
+        let context = serde_json::json!({"date": "2026-01-01T00:00:00+00:00", "host_name": "h", "executable": "./b", "num_cpus": 2});
+        let export = serde_json::json!({"context": context, "benchmarks": benchmarks});
+        let file = lab.write(&format!("{run}.json"), &export.to_string());
+        lab.weighbridge(&format!("import -o {run} {}", file.display())).expect_code(0);
+    };
+    export("old", [500, 500, 500]);
+    export("new", [900, 900, 0]);
+    let ran = lab.weighbridge("compare old new --metric misses --direction misses=lower --json").expect_code(2);
+    let json = ran.json();
+    let groups = json["groups"].as_array().unwrap();
+    assert!(!groups.is_empty(), "{json}");
+    for group in groups {
+        let counts = ["members", "notable_members", "notable_without_score"].map(|name| group[name].as_u64().unwrap());
+        assert_eq!(counts, [2, 2, 1], "{group}");
     }
 }
 

@@ -61,10 +61,7 @@ fn cells(comparison: &Comparison<'_>, members: &[usize]) -> Vec<Option<GroupScor
     let last = comparison.last().unwrap_or(0);
     let (mut history, mut directed_history) = (ScoreHistory::default(), ScoreHistory::default());
     let cell = |build| {
-        let score = |at: &usize| comparison.cell(*at, build)?.score.filter(|score| score.is_finite());
-        // What became zero has no part in a geometric mean, and is not counted.
-        let is_averaged = |score: &f64| average.term(*score).is_some();
-        let scores: Vec<f64> = members.iter().filter_map(score).filter(is_averaged).collect();
+        let scores: Vec<f64> = members.iter().filter_map(|at| comparison.averaged_score(average, *at, build)).collect();
         let mean = average.of(scores.iter().copied())?;
         let tolerance = comparison.options.tolerance * uncertainty(scores.len()) / 2.0;
         let settle = |history: &mut ScoreHistory, difference| {

@@ -210,6 +210,13 @@ impl<'a> Comparison<'a> {
         }
     }
 
+    /// The score of a check in a build as it is averaged; `None` if it has no part in the average, since it is not finite, or since
+    /// what became zero has none in a geometric mean.
+    pub(crate) fn averaged_score(&self, average: Average, check: usize, build: usize) -> Option<f64> {
+        let score = self.cell(check, build)?.score.filter(|score| score.is_finite())?;
+        average.term(score).map(|_| score)
+    }
+
     /// The sign by which a score is multiplied so that positive is better; `None` if neither direction is better.
     pub fn direction_sign(&self, check: Check) -> Option<f64> {
         let Check { row, statistic, .. } = check;

@@ -234,15 +234,20 @@ impl BuildColumn {
         } else {
             't'
         });
-        self.score.0.push(JsonFigure::percent(judged.and_then(|judged| judged.by_tolerance.score)));
+        // A value below zero leaves no ratio, and the score is no difference beside its verdict.
+        let has_ratio = decisive.is_none_or(|aspect| aspect.base.is_none());
+        let score = judged.filter(|judged| has_ratio || judged.decided_by == ComparisonMethod::Tolerance);
+        self.score.0.push(JsonFigure::percent(score.and_then(|judged| judged.by_tolerance.score)));
         self.is_weighted.0.push(judged.as_ref().is_some_and(is_weighted_score));
-        self.ratio.0.push(percent(decisive.map(|aspect| aspect.ratio)));
+        let interval = interval.filter(|_| has_ratio);
+        self.ratio.0.push(percent(decisive.filter(|_| has_ratio).map(|aspect| aspect.ratio)));
         self.low.0.push(percent(interval.map(|interval| interval.low)));
         self.high.0.push(percent(interval.map(|interval| interval.high)));
         self.confidence.0.push(JsonFigure::of(interval.map(|interval| interval.confidence), 4));
         self.p.0.push(JsonFigure::of(statistics.and_then(|statistics| statistics.p), 3));
         self.aspect.0.push(decisive.map(|aspect| aspect.aspect.as_str()));
-        self.median.0.push(percent(statistics.and_then(|it| it.median_ratio).map(|ratio| ratio.estimate)));
+        let median_ratio = statistics.and_then(|it| it.median_ratio).filter(|_| has_ratio);
+        self.median.0.push(percent(median_ratio.map(|ratio| ratio.estimate)));
         let counts = statistics.map(|statistics| statistics.counts).unwrap_or_default();
         self.samples.0.push(counts.samples);
         self.runs.0.push(counts.runs);

@@ -133,10 +133,18 @@ fn write_cell(
             rows.raw(" <i>").figure(format_interval(difference, interval)).raw("</i>");
         }
     }
+    if let Some(of_values) = decisive.and_then(|aspect| aspect.value_difference(aspect.ratio)) {
+        rows.raw(" ").figure(format_signed_value(of_values / measure.divisor));
+    }
     if !judged.differences.is_empty() {
         rows.raw(" <abbr title=\"parameters differ\">Δ</abbr>");
     }
     rows.raw("<small>").figure(format_outcome(table.value(row, column), measure)).raw("</small>");
+}
+
+fn format_signed_value(value: f64) -> String {
+    let sign = if value < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", format_value(value.abs()))
 }
 
 /// Whether a difference in percentage points is a weighted score; `None` if it is in percent.
@@ -165,6 +173,8 @@ fn decisive_aspect<'a>(judged: &BuildCheck<'a>) -> Option<&'a AspectComparison> 
 /// The deciding difference in percent, and the ends of its interval.
 fn difference(judged: &BuildCheck<'_>, decisive: Option<&AspectComparison>) -> (Option<f64>, Option<[f64; 2]>) {
     match decisive {
+        // A value below zero leaves no ratio.
+        Some(aspect) if aspect.base.is_some() => (None, None),
         Some(aspect) => {
             let interval = shown_interval(judged.final_verdict, aspect.interval, aspect.runs_interval);
             let percent = |ratio: f64| (ratio - 1.0) * 100.0;

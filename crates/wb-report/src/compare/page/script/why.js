@@ -54,7 +54,7 @@ function requiredSamples(column, check) {
     ? `No practical number of ${unitNames[unit]} would confirm it.`
     : fewest
       ? `Fewer than ${each} ${unitNames[unit]} a side cannot be conclusive.`
-      : `${each} ${unitNames[unit]} a side would confirm it, if it stays the same.`;
+      : `${each} ${unitNames[unit]} a side would confirm it, if it and the noise between runs stay as they are.`;
   return createNode("p", {}, text);
 }
 
