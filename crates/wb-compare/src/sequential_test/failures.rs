@@ -109,25 +109,35 @@ impl FailureComparison {
 
     /// Whether more rounds are needed: the shares differ, but not yet with enough certainty to stop for it, and with as many
     /// attempts as these limits, of which as many fail as so far or somewhat more, they would. A variant that makes no more
-    /// attempts has no limit.
+    /// attempts has no limit; those of the other one are worth making only if all of its own failed.
     pub(super) fn is_open(&self, limits: [Option<u32>; 2], error_rate: f64) -> bool {
         let [first, other] = self.counts.map(share);
-        limits != [None; 2]
+        self.can_grow(limits.map(|limit| limit.is_some()))
             && first != other
             && self.adjusted > error_rate * EARLY_SHARE
             && self.projected_p(limits) <= error_rate * EXPECTED_EXCESS
     }
 
     /// The smallest number of attempts of the variants that make more of them that would decide, if as many fail as so far;
-    /// `None` if the shares are equal, are decided already, or differ too little, or neither makes more.
+    /// `None` if the shares are equal, are decided already, or differ too little, or no more are made that count.
     pub(crate) fn attempts_to_decide(&self, makes_more: [bool; 2], error_rate: f64) -> Option<u32> {
         let growing = self.counts.into_iter().zip(makes_more).filter(|(_, makes_more)| *makes_more);
-        let attempts = growing.map(|(counts, _)| counts.attempts).max().filter(|_| self.is_undecided(error_rate))?;
+        let attempts = growing.map(|(counts, _)| counts.attempts).max()?;
+        if !self.is_undecided(error_rate) || !self.can_grow(makes_more) {
+            return None;
+        }
         let limits = |attempts: u32| makes_more.map(|makes_more| makes_more.then_some(attempts));
         let decides = |attempts: &u32| self.projected_p(limits(*attempts)) <= error_rate;
         // A percent is exact enough.
         let steps = std::iter::successors(Some(attempts + 1), |at| Some(at + 1 + at / 100));
         steps.take_while(|attempts| *attempts <= MANY_ATTEMPTS).find(decides)
+    }
+
+    /// Whether both make more attempts, or one beside one that failed in all of its own. Of others that were given up, the last
+    /// ones failed in a row, which is why they were: their share is too high to measure the other one for it.
+    fn can_grow(&self, makes_more: [bool; 2]) -> bool {
+        let is_complete = |(counts, makes_more): (&AttemptCounts, bool)| makes_more || counts.failed == counts.attempts;
+        makes_more != [false; 2] && self.counts.iter().zip(makes_more).all(is_complete)
     }
 
     /// The p-value in the family after this number of attempts of each, if as many of them fail as so far.
@@ -229,6 +239,10 @@ mod tests {
                     assert!(compare(first, other).is_undecided(0.05), "{needed} of {comparison:?}");
                 }
                 assert!(!comparison.is_open([None; 2], 0.05), "neither makes more");
+                let [first, other] = turn([[0, open], [crashed, crashed + 1]]);
+                let survived = compare(first, other);
+                assert!(!survived.is_open(more, 0.05), "only its last attempts failed");
+                assert_eq!(survived.attempts_to_decide(more.map(|it| it.is_some()), 0.05), None);
                 assert_eq!(comparison.attempts_to_decide([false; 2], 0.05), None);
             }
         }

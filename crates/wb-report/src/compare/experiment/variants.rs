@@ -167,15 +167,17 @@ fn describe_failures(variant: &VariantSummary, first: &VariantSummary, p_value: 
         let compared = if is_equal { "as many as" } else { "significantly fewer than" };
         return format!(", {compared} {of_first}, {p_value}");
     }
-    let who = match [first, variant].map(|one| (!one.makes_no_more_attempts).then_some(&one.name)) {
-        [Some(_), Some(_)] => Some("each".to_owned()),
-        [Some(name), None] | [None, Some(name)] => Some(name.clone()),
-        [None, None] => None,
+    let who = match [first, variant].map(|one| one.makes_no_more_attempts) {
+        [false, true] => &first.name,
+        [true, false] => &variant.name,
+        _ => "each",
     };
-    let remedy = match (variant.failure_attempts_to_decide, who) {
-        (_, None) => "both make no more attempts".to_owned(),
-        (None, Some(_)) => "they differ too little for any number of attempts to decide it".to_owned(),
-        (Some(attempts), Some(who)) => {
+    let remedy = match variant.failure_attempts_to_decide {
+        None => match [first, variant].into_iter().find(|one| one.makes_no_more_attempts) {
+            Some(ended) => format!("{} makes no more attempts", ended.name),
+            None => "they differ too little for any number of attempts to decide it".to_owned(),
+        },
+        Some(attempts) => {
             let decide = format!("if as many fail as so far, {attempts} attempts of {who} would decide it");
             // With as many blocks as this run can have, a new one would end like it.
             if u64::from(attempts) > max_blocks {
