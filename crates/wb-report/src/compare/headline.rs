@@ -1,5 +1,7 @@
 //! A comparison in one sentence.
 
+use std::collections::BTreeSet;
+
 use wb_compare::comparison::{AspectSummary, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
 use wb_compare::statistical::threshold::DEFAULT_PERCENT;
 use wb_compare::statistical::{Aspect, Certainty};
@@ -54,10 +56,11 @@ pub(super) fn headline_with(
         1 => sentence += "; one group of checks is worse on average",
         groups => sentence += &format!("; {groups} groups of checks are worse on average"),
     }
-    let error = [judged, reference].into_iter().find_map(|build| Some((build, build.errors.first()?)));
-    let error = error.map(|(build, (location, _))| {
-        format!("{} of {}", check_name(&short_location(location)), build_name(&build.name))
-    });
+    // Those of the first build come first.
+    let of_judged = if judged.errors.is_empty() { 0 } else { reference.errors.len() };
+    let error = outcome.errors().nth(of_judged);
+    let error =
+        error.map(|(build, location, _)| format!("{} of {}", check_name(&short_location(location)), build_name(&build)));
     match (outcome.totals.errors, error.unwrap_or_default()) {
         (0, _) => sentence,
         (1, error) => sentence + &format!("; one test ended in an error ({error})"),
@@ -290,14 +293,19 @@ fn describe_failures(checks: &[&CheckResult], check_name: impl Fn(&str) -> Strin
     // The first of equal ones.
     let most = checks.iter().rev().max_by(|one, other| rise(one).total_cmp(&rise(other)))?;
     let [reference, judged] = sides(most)?;
-    let name = check_name(&short_name(&most.id));
     let rates = format!(
         "{} of {} attempts instead of {} of {}",
         judged.failed, judged.attempts, reference.failed, reference.attempts
     );
-    Some(match checks.len() {
+    // The metrics of a cell have its failures.
+    let cells: BTreeSet<&str> = checks.iter().map(|check| cell_id(&check.id)).collect();
+    let name = match checks {
+        [check] => check_name(&short_name(&check.id)),
+        _ => check_name(&short_cell_name(&most.id)),
+    };
+    Some(match cells.len() {
         1 => format!("failing more often ({rates}) in {name}"),
-        several => format!("failing more often in {several} checks (most in {name}: {rates})"),
+        several => format!("failing more often in {several} cells (most in {name}: {rates})"),
     })
 }
 
@@ -692,6 +700,11 @@ fn short_location(location: &str) -> String {
         None | Some("-") => test.to_owned(),
         Some(case) => format!("{test} {case}"),
     }
+}
+
+/// The identifier of the cell of a check.
+fn cell_id(id: &str) -> &str {
+    id.rsplitn(3, '/').nth(2).unwrap_or(id)
 }
 
 /// The test and the case of a check.
