@@ -7,7 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ParamValue;
+use crate::{ParamValue, is_unprintable};
 
 /// The axes of a cell with their values, sorted by name: `block-size=4k,rw=read`.
 /// A test without axes has the case `-`.
@@ -89,7 +89,7 @@ fn unescape(text: &str) -> Option<String> {
 }
 
 /// Unescapes an identifier for display: reverses the escapes of [`Case`], as in `targets=/dev/sda`. Escaped control
-/// characters and invalid escapes stay as they are.
+/// characters, marks of the direction of text, and invalid escapes stay as they are.
 pub fn unescape_lossy(identifier: &str) -> String {
     let mut out = String::with_capacity(identifier.len());
     let mut rest = identifier;
@@ -108,7 +108,7 @@ pub fn unescape_lossy(identifier: &str) -> String {
         for chunk in bytes.utf8_chunks() {
             for character in chunk.valid().chars() {
                 let length = character.len_utf8();
-                match character.is_control() {
+                match is_unprintable(character) {
                     true => out.push_str(&encoded[position * 3..(position + length) * 3]),
                     false => out.push(character),
                 }
@@ -211,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn printable_characters_are_unescaped(value in "[^\\p{Cc}]{0,12}", noise: String) {
+        fn printable_characters_are_unescaped(value in "[^\\p{Cc}\\p{Bidi_Control}]{0,12}", noise: String) {
             prop_assert_eq!(unescape_lossy(&escape(&value)), value);
             unescape_lossy(&noise);
         }

@@ -10,6 +10,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 use wb_model::{Gate, Metric};
+use wb_tests::evaluate::is_plausible;
 
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
 use crate::json::{LenientNumber, is_non_finite};
@@ -231,7 +232,14 @@ impl Entry {
         sample.push_reading(Metric::latency("real-time", "ns").primary(), real);
         sample.push_reading(Metric::latency("cpu-time", "ns"), time(self.cpu_time));
         for (name, value) in self.counters.iter().filter(|(name, _)| !STANDARD_FIELDS.contains(&name.as_str())) {
-            sample.push_reading(counter_metric(name), value.as_f64());
+            let metric = counter_metric(name);
+            // A counter is no reason to leave the time out.
+            match value.as_f64() {
+                Some(value) if !is_plausible(&metric, value) => {
+                    sample.findings.push(format!("`{name}` is {value:e}: no plausible value, left out"));
+                }
+                value => sample.push_reading(metric, value),
+            }
             if let Some(text) = value.as_str().filter(|text| is_non_finite(text)) {
                 sample.findings.push(format!("`{name}` is {text}: expected a finite number"));
             }

@@ -10,6 +10,7 @@ use wb_model::{Class, Direction, unescape_lossy};
 
 use super::failures::describe_undecisive_failures;
 use super::figures::{difference, doubting_aspect, format_signed, magnitude, shown_interval};
+use super::lines::revealing_groups;
 use super::parts::describe_parts;
 use super::threshold_range::ThresholdRange;
 use crate::phrasing::join_names;
@@ -55,6 +56,12 @@ pub(super) fn headline_with(
         0 => {}
         1 => sentence += "; one group of checks is worse on average",
         groups => sentence += &format!("; {groups} groups of checks are worse on average"),
+    }
+    let undecisive = revealing_groups(outcome).iter().filter(|it| !it.decides && it.final_verdict.is_worse()).count();
+    match undecisive {
+        0 => {}
+        1 => sentence += "; one group of checks is worse on average, which does not decide",
+        groups => sentence += &format!("; {groups} groups of checks are worse on average, which does not decide"),
     }
     // Those of the first build come first.
     let of_judged = if judged.errors.is_empty() { 0 } else { reference.errors.len() };
@@ -233,7 +240,24 @@ fn describe_failing_inconclusive<'a>(
         others => format!(" and {others} more"),
     };
     let amount = difference(most).map(|it| format!(": {} %{}", format_signed(it), describe_signed_interval(most)));
-    format!("; inconclusive, which fails: {}{}{others}", check_name(&short_name(&most.id)), amount.unwrap_or_default())
+    // The interval beside it is within the threshold.
+    let dependence = match has(most, |it| it.equal_if_independent) && is_statistical(most) {
+        true => format!("; equal only if {} were within the threshold", describe_widened_interval(most)),
+        false => String::new(),
+    };
+    format!(
+        "; inconclusive, which fails: {}{}{others}{dependence}",
+        check_name(&short_name(&most.id)),
+        amount.unwrap_or_default()
+    )
+}
+
+/// `the interval widened for samples that may depend on each other (-6.10 to +7.20 %)`.
+fn describe_widened_interval(check: &CheckResult) -> String {
+    let percent = |ratio: f64| format_signed((ratio - 1.0) * 100.0);
+    let widened = shown_aspect(check).and_then(|aspect| aspect.widened_interval);
+    let ends = widened.map(|it| format!(" ({} to {} %)", percent(it.low), percent(it.high)));
+    format!("the interval widened for samples that may depend on each other{}", ends.unwrap_or_default())
 }
 
 /// The number of checks with each verdict, and the gravest of those that were not compared or lost a little: `5 equivalent, 2

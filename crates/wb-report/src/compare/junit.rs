@@ -52,7 +52,7 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
             Status::Improved if fail_on.gain => TestCaseOutcome::Failed,
             _ => TestCaseOutcome::Passed,
         },
-        text: explain_group(group),
+        text: format!("{}: {}", group.final_verdict.as_str(), explain_group(group)),
     });
     // run-perf's identifier of an error is that of a check. The places of a Weighbridge run have a case of their own.
     let is_error_of_run_perf =
