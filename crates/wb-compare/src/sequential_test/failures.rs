@@ -202,7 +202,10 @@ mod tests {
     fn equal_shares_are_not_undecided() {
         for [failed, attempts] in [[1, 13], [13, 13]] {
             let equal = compare([failed, attempts], [failed, attempts]);
-            assert!(!equal.is_undecided(0.05) && !equal.is_open([Some(1000); 2], 0.05) && !equal.is_higher(), "{equal:?}");
+            assert!(
+                !equal.is_undecided(0.05) && !equal.is_open([Some(1000); 2], 0.05) && !equal.is_higher(),
+                "{equal:?}"
+            );
             assert_eq!(equal.attempts_to_decide([true; 2], 0.05), None);
         }
     }

@@ -189,7 +189,8 @@ impl<'a> Family<'a> {
         let Options { max_blocks, error_rate, .. } = self.test.options;
         let decided = self.are_decided(|it, limits| it.is_open(limits, error_rate));
         // Without more blocks, what is significant is decided.
-        let decided_at_end = self.are_decided(|it, limits| it.is_undecided(error_rate) && it.is_open(limits, error_rate));
+        let decided_at_end =
+            self.are_decided(|it, limits| it.is_undecided(error_rate) && it.is_open(limits, error_rate));
         let failures = self.failures();
         let of_cases = self.cases.iter().zip(failures.chunks(self.test.variants - 1));
         let state = |((case, failures), (is_decided, at_end)): ((&FamilyCase<'_>, &[_]), (bool, bool))| {

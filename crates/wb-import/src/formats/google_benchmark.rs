@@ -328,6 +328,24 @@ mod tests {
     }
 
     #[test]
+    fn an_implausible_counter_leaves_the_time() {
+        for (name, value) in [("big", "9.99e299"), ("bytes_per_second", "-1"), ("hits", "-1e101")] {
+            let foreign = report(
+                &TWICE
+                    .replace("\"hits\": 7", &format!("\"hits\": 7, \"x\": 1, \"{name}\": {value}"))
+                    .replace("\"bytes_per_second\": 4e9, \"hits\": 7, \"x\"", "\"x\""),
+            );
+            let sample = row(&foreign.cells[0], 0);
+            let names: Vec<&str> = sample.readings.iter().map(|reading| reading.metric.name.as_str()).collect();
+            assert_eq!(names, ["real-time", "cpu-time", "x"], "{name}");
+            assert!(
+                sample.rejection.is_none()
+                    && sample.findings[0].starts_with(&format!("`{name}` is -")) == value.starts_with('-')
+            );
+        }
+    }
+
+    #[test]
     fn the_median_is_the_sample_if_there_are_only_aggregates() {
         let median = r#"{"name": "BM_median", "run_name": "BM", "run_type": "aggregate", "aggregate_name": "median",
             "repetitions": 5, "real_time": 3, "cpu_time": 3, "time_unit": "ns"}"#;

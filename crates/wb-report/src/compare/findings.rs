@@ -55,7 +55,8 @@ pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&st
         let with: BTreeSet<&str> = of.iter().flat_map(of_cell).collect();
         // In the order of the plan.
         let judged = outcome.within_run.iter().flat_map(|it| std::iter::once(&it.reference).chain(&it.judged));
-        let named: Vec<String> = judged.filter(|part| with.contains(part.as_str())).map(|part| build_name(part)).collect();
+        let named: Vec<String> =
+            judged.filter(|part| with.contains(part.as_str())).map(|part| build_name(part)).collect();
         if named.is_empty() { builds[side].clone() } else { named.join(", ") }
     };
     let mut lines = Vec::new();

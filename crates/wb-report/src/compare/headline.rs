@@ -66,8 +66,8 @@ pub(super) fn headline_with(
     // Those of the first build come first.
     let of_judged = if judged.errors.is_empty() { 0 } else { reference.errors.len() };
     let error = outcome.errors().nth(of_judged);
-    let error =
-        error.map(|(build, location, _)| format!("{} of {}", check_name(&short_location(location)), build_name(&build)));
+    let error = error
+        .map(|(build, location, _)| format!("{} of {}", check_name(&short_location(location)), build_name(&build)));
     match (outcome.totals.errors, error.unwrap_or_default()) {
         (0, _) => sentence,
         (1, error) => sentence + &format!("; one test ended in an error ({error})"),
