@@ -155,7 +155,7 @@ fn every_junit_text_of_a_check_or_a_group_begins_with_its_verdict() {
 fn an_interval_within_the_threshold_that_fails_has_its_reason_in_the_sentence() {
     let interval = |low: f64, high: f64| json!({ "low": low, "high": high, "confidence": 0.95 });
     let inconclusive = |is_dependent: bool| {
-        let aspect = json!({ "aspect": "shift", "ratio": 1.0128, "interval": interval(0.9874, 1.0343), "p_value": 0.3,
+        let aspect = json!({ "aspect": "shift", "ratio": 1.0128, "interval": interval(0.9874, 1.0343), "p_by_samples": p(0.3), "p_by_runs": p(0.5), "certainty": "none", "alone": "inconclusive", "runs_interval": null,
                              "widened_interval": interval(0.94, 1.07) });
         let properties = json!({ "fails": true, "interval": interval(0.9874, 1.0343), "aspects": [aspect],
                                  "equal_if_independent": is_dependent });
