@@ -209,6 +209,14 @@ mod tests {
         assert!("".parse::<Case>().is_err());
     }
 
+    #[test]
+    fn what_controls_the_text_around_it_stays_escaped() {
+        for mark in ['\u{61c}', '\u{200e}', '\u{202e}', '\u{2069}', '\u{1b}', '\u{9b}'] {
+            let escaped = super::escape(&format!("a{mark}b/"));
+            assert_eq!(unescape_lossy(&escaped), escaped.replace("%2F", "/"), "{escaped}");
+        }
+    }
+
     proptest! {
         #[test]
         fn printable_characters_are_unescaped(value in "[^\\p{Cc}\\p{Bidi_Control}]{0,12}", noise: String) {
