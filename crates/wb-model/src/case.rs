@@ -7,7 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ParamValue;
+use crate::{ParamValue, is_unprintable};
 
 /// The axes of a cell with their values, sorted by name: `block-size=4k,rw=read`.
 /// A test without axes has the case `-`.
@@ -89,7 +89,7 @@ fn unescape(text: &str) -> Option<String> {
 }
 
 /// Unescapes an identifier for display: reverses the escapes of [`Case`], as in `targets=/dev/sda`. Escaped control
-/// characters and invalid escapes stay as they are.
+/// characters, marks of the direction of text, and invalid escapes stay as they are.
 pub fn unescape_lossy(identifier: &str) -> String {
     let mut out = String::with_capacity(identifier.len());
     let mut rest = identifier;
@@ -108,7 +108,7 @@ pub fn unescape_lossy(identifier: &str) -> String {
         for chunk in bytes.utf8_chunks() {
             for character in chunk.valid().chars() {
                 let length = character.len_utf8();
-                match character.is_control() {
+                match is_unprintable(character) {
                     true => out.push_str(&encoded[position * 3..(position + length) * 3]),
                     false => out.push(character),
                 }
@@ -209,9 +209,17 @@ mod tests {
         assert!("".parse::<Case>().is_err());
     }
 
+    #[test]
+    fn what_controls_the_text_around_it_stays_escaped() {
+        for mark in ['\u{61c}', '\u{200e}', '\u{202e}', '\u{2069}', '\u{1b}', '\u{9b}'] {
+            let escaped = super::escape(&format!("a{mark}b/"));
+            assert_eq!(unescape_lossy(&escaped), escaped.replace("%2F", "/"), "{escaped}");
+        }
+    }
+
     proptest! {
         #[test]
-        fn printable_characters_are_unescaped(value in "[^\\p{Cc}]{0,12}", noise: String) {
+        fn printable_characters_are_unescaped(value in "[^\\p{Cc}\\p{Bidi_Control}]{0,12}", noise: String) {
             prop_assert_eq!(unescape_lossy(&escape(&value)), value);
             unescape_lossy(&noise);
         }

@@ -1,5 +1,7 @@
 //! Texts within Markdown as GitHub renders it.
 
+use wb_model::escape_direction_marks;
+
 /// A text on one line, of which nothing is markup: special characters have a backslash.
 pub(crate) fn escape(text: &str) -> String {
     let is_special = |letter: char| r"\|<*`[".contains(letter);
@@ -21,7 +23,7 @@ pub(crate) fn code(text: &str) -> String {
 }
 
 fn on_one_line(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
+    escape_direction_marks(text).replace(['\n', '\r'], " ")
 }
 
 #[cfg(test)]
@@ -41,6 +43,15 @@ mod tests {
             ("a|b\nc", r"`a\|b c`"),
         ];
         cases.iter().for_each(|(text, expected)| assert_eq!(code(text), *expected, "{text:?}"));
+    }
+
+    #[test]
+    fn nothing_changes_the_direction_of_text() {
+        for mark in ['\u{202e}', '\u{2066}', '\u{200f}'] {
+            let expected = format!("a\\u{{{:x}}}b", u32::from(mark));
+            assert_eq!(escape(&format!("a{mark}b")), expected.replace('\\', "\\\\"));
+            assert_eq!(code(&format!("a{mark}b")), format!("`{expected}`"));
+        }
     }
 
     #[test]

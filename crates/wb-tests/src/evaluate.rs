@@ -1,7 +1,7 @@
 //! Gates that apply to every sample of every test.
 
 use wb_model::outcome::Gate;
-use wb_model::{Class, Metric, Validity};
+use wb_model::{Class, Metric, Unit, Validity};
 
 use crate::{Artefacts, Measurement, TestCell};
 
@@ -32,6 +32,12 @@ pub fn is_plausible(metric: &Metric, value: f64) -> bool {
         && (value != 0.0 || !metric.primary || is_signed)
 }
 
+/// A unit behind a figure; nothing if it has none.
+fn suffix(unit: &Unit) -> String {
+    let unit = unit.to_string();
+    if unit.is_empty() { unit } else { format!(" {unit}") }
+}
+
 /// Applies the gates of every test to one declared value.
 pub(crate) fn check_metric(measurement: &mut Measurement, metric: &Metric) {
     let name = &metric.name;
@@ -43,13 +49,13 @@ pub(crate) fn check_metric(measurement: &mut Measurement, metric: &Metric) {
             measurement.reject(Gate::Output, format!("{name} is {value}"));
         }
         Some(value) if value.abs() > MAX_MAGNITUDE => {
-            measurement.reject(Gate::Plausibility, format!("{name} is {value:e} {}", metric.unit));
+            measurement.reject(Gate::Plausibility, format!("{name} is {value:e}{}", suffix(&metric.unit)));
         }
         Some(value) if value < 0.0 && metric.class != Class::Check => {
-            measurement.reject(Gate::Plausibility, format!("{name} is {value} {}", metric.unit));
+            measurement.reject(Gate::Plausibility, format!("{name} is {value}{}", suffix(&metric.unit)));
         }
         Some(0.0) if metric.primary && metric.class != Class::Check => {
-            measurement.reject(Gate::Work, format!("{name} is 0 {}", metric.unit));
+            measurement.reject(Gate::Work, format!("{name} is 0{}", suffix(&metric.unit)));
         }
         Some(_) => {}
     }

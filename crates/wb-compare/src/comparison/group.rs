@@ -51,6 +51,9 @@ pub struct CheckGroupResult {
     /// lacks a member, or if a value is not above zero.
     #[serde(default)]
     pub interval: Option<ConfidenceInterval>,
+    /// Whether the interval has no noise between runs: runs are taken not to differ, and there is one of each side.
+    #[serde(default)]
+    pub without_run_noise: bool,
     /// The number of members with a score that differ notably themselves.
     #[serde(default)]
     pub notable_members: usize,
@@ -140,6 +143,8 @@ pub(super) fn group_results(
     by_tolerance: &[bool],
     notable: &[bool],
 ) -> Vec<CheckGroupResult> {
+    let sides = [builds.list().first(), builds.list().get(last)];
+    let has_single_runs = sides.iter().all(|side| side.is_some_and(|build| build.runs.len() == 1));
     let result = |(group, judged): (&Group<'_>, Option<GroupVerdict>)| {
         let cell = group.cell(last)?;
         let average = tolerances.average_of(group.members.iter().copied());
@@ -163,12 +168,23 @@ pub(super) fn group_results(
             decides,
             final_verdict: judged.map_or(cell.status.into(), |judged| judged.final_verdict),
             interval: judged.and_then(|judged| judged.compared).map(|compared| compared.interval.into()),
+            without_run_noise: has_single_runs && statistics.is_some_and(|it| has_no_run_noise(it, tolerances, group)),
             notable_members: with_score.len(),
             notable_without_score: without_score.len(),
         })
     };
     let judged = judge_groups(builds, tolerances, last, statistics);
     tolerances.groups.iter().zip(judged).filter_map(result).collect()
+}
+
+/// Whether runs are taken not to differ in any member.
+fn has_no_run_noise(
+    statistics: &statistical::Comparison,
+    tolerances: &tolerance::Comparison<'_>,
+    group: &Group<'_>,
+) -> bool {
+    let of_members = group.members.iter().filter_map(|at| statistics.metric(tolerances.checks[*at].row));
+    of_members.map(|metric| metric.run_prior.stddev()).all(|stddev| stddev == 0.0)
 }
 
 fn median(improvements: &[(usize, f64)]) -> Option<f64> {

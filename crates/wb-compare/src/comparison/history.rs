@@ -113,7 +113,8 @@ impl<'a> BuildHistory<'a> {
         let mut totals = self.totals_of(0..self.tolerances.checks.len(), build);
         totals.errors = self.tolerances.errors(build).count();
         for group in self.tolerances.groups.iter().filter(|group| self.affects_exit_code(group, build)) {
-            match group.cell(build).map(|cell| cell.status) {
+            // One check alone is no group.
+            match group.cell(build).filter(|cell| cell.scored > 1).map(|cell| cell.status) {
                 Some(Status::Regressed) => totals.groups_regressed += 1,
                 Some(Status::Improved) => totals.groups_improved += 1,
                 _ => {}

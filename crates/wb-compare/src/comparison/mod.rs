@@ -232,9 +232,9 @@ pub struct Totals {
     /// How many of the primary checks above are standard deviations.
     #[serde(default)]
     pub standard_deviations: DeviationTotals,
-    /// Deciding groups that got worse.
+    /// Deciding groups of several checks that got worse.
     pub groups_regressed: usize,
-    /// Deciding groups that got better.
+    /// Deciding groups of several checks that got better.
     pub groups_improved: usize,
 }
 
@@ -355,7 +355,8 @@ impl ComparisonResult {
         }
         totals.partly_missing = checks.iter().filter(|check| check.is_partly_missing()).count();
         totals.errors = last.map_or(0, |last| tolerances.errors(last).count());
-        let deciding = groups.iter().filter(|group| group.decides);
+        // One check alone is no group.
+        let deciding = groups.iter().filter(|group| group.decides && group.members > 1);
         totals.groups_regressed = deciding.clone().filter(|group| group.status == Status::Regressed).count();
         totals.groups_improved = deciding.filter(|group| group.status == Status::Improved).count();
         let comparable = checks.iter().any(|check| check.primary && check.final_verdict.is_compared());

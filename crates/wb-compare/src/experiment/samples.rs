@@ -25,6 +25,8 @@ pub struct VariantSamples {
     pub disturbed: usize,
     /// The failed attempts at the samples; at warm-ups, if it did not get beyond them.
     pub failures: AttemptCounts,
+    /// Whether so many of its last attempts failed that it makes no more.
+    pub makes_no_more: bool,
     /// Why there are fewer samples than required; `None` if there are enough.
     pub shortfall_reason: Option<String>,
     /// Whether it was given up with fewer samples than required.
@@ -56,11 +58,11 @@ pub struct InvalidMetric {
 }
 
 impl CaseSamples {
-    /// The failed attempts of the first variant, with those of each other one.
-    pub(super) fn failure_pairs(&self) -> impl Iterator<Item = [AttemptCounts; 2]> {
+    /// The first variant with each other one.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = [&VariantSamples; 2]> {
         let (first, others) = self.variants.split_first().unzip();
         let others = others.into_iter().flatten();
-        others.filter_map(move |variant| Some([first?.failures, variant.failures]))
+        others.filter_map(move |variant| Some([first?, variant]))
     }
 
     pub(super) fn blocks(&self, sequential_test: &SequentialTest) -> Result<CaseBlocks, InvalidMetric> {

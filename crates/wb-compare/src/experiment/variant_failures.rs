@@ -1,8 +1,8 @@
 //! Whether variants fail more often than the first one.
 
-use super::CaseSamples;
+use super::{CaseSamples, VariantSamples};
 use crate::build::AttemptCounts;
-use crate::sequential_test::FailureComparison;
+use crate::sequential_test::{FailureComparison, VariantAttempts};
 
 /// The comparison of a variant's failed attempts with those of the first variant.
 #[derive(Debug, Clone, Copy, Default)]
@@ -12,14 +12,24 @@ pub(super) struct VariantFailures {
     pub(super) rose: bool,
     pub(super) is_undecided: bool,
     pub(super) attempts_to_decide: Option<u32>,
+    /// What was compared, of the first variant and of this one; `None` for the first variant.
+    pub(super) counts: Option<[AttemptCounts; 2]>,
 }
 
 impl VariantFailures {
     /// Compares the variants of all cases as one family.
     pub(super) fn compare_all(cases: &[CaseSamples], error_rate: f64) -> Vec<Vec<Self>> {
-        let pairs: Vec<[AttemptCounts; 2]> = cases.iter().flat_map(CaseSamples::failure_pairs).collect();
-        let comparisons = FailureComparison::compare_all(&pairs, error_rate).into_iter();
-        let mut all = comparisons.map(|comparison| Self::new(comparison, error_rate));
+        let pairs: Vec<[&VariantSamples; 2]> = cases.iter().flat_map(CaseSamples::pairs).collect();
+        let counts = |pair: &[&VariantSamples; 2]| {
+            VariantAttempts::with_warm_ups(pair.map(|one| &one.attempts), pair.map(|one| one.failures))
+        };
+        let counts: Vec<[AttemptCounts; 2]> = pairs.iter().map(counts).collect();
+        let comparisons = FailureComparison::compare_all(&counts, error_rate).into_iter().zip(counts).zip(pairs);
+        let mut all = comparisons.map(|((comparison, counts), pair)| {
+            let makes_more = pair.map(|one| !one.makes_no_more);
+            let comparison = comparison.filter(|_| counts.iter().all(|side| side.attempts > 0));
+            Self { counts: Some(counts), ..Self::new(comparison, makes_more, error_rate) }
+        });
         let case = |case: &CaseSamples| {
             let others = case.variants.len().saturating_sub(1);
             std::iter::once(Self::default()).chain(all.by_ref().take(others)).collect()
@@ -27,12 +37,18 @@ impl VariantFailures {
         cases.iter().map(case).collect()
     }
 
-    fn new(comparison: Option<FailureComparison>, error_rate: f64) -> Self {
+    /// Whether it is significant which of both variants fails more often.
+    pub(super) fn is_significant(&self, error_rate: f64) -> bool {
+        self.p_value.is_some_and(|p_value| p_value <= error_rate)
+    }
+
+    fn new(comparison: Option<FailureComparison>, makes_more: [bool; 2], error_rate: f64) -> Self {
         comparison.map_or_else(Self::default, |it| Self {
             p_value: Some(it.adjusted),
             rose: it.is_higher() && it.adjusted <= error_rate,
             is_undecided: it.is_undecided(error_rate),
-            attempts_to_decide: it.attempts_to_decide(error_rate),
+            attempts_to_decide: it.attempts_to_decide(makes_more, error_rate),
+            counts: None,
         })
     }
 }

@@ -75,9 +75,14 @@ pub struct VariantSummary {
     /// time and I/O of other processes. `None` if an older version recorded the run.
     #[serde(default)]
     pub disturbed: Option<usize>,
-    /// The failed attempts at its samples. No attempts if an older version recorded the run.
+    /// The failed attempts at its samples; with those at warm-ups if it or the first variant, with which it is compared, did not
+    /// get beyond them. No attempts if an older version recorded the run.
     #[serde(default)]
     pub failures: AttemptCounts,
+    /// Those of the first variant that they are compared with: as many as this one has, or with its warm-ups, too, if this one
+    /// did not get beyond them. `None` for the first variant, or if an older version recorded the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures_of_first: Option<AttemptCounts>,
     /// Whether attempts fail significantly more often than those of the first variant, which is worse whatever the samples
     /// show.
     #[serde(default)]
@@ -90,10 +95,14 @@ pub struct VariantSummary {
     /// about which of both fails more often.
     #[serde(default)]
     pub failures_undecided: bool,
-    /// The number of attempts at each of both variants that would decide which fails more often, if as many of them fail as so
-    /// far; `None` if that is decided, or the shares are equal or differ too little.
+    /// The number of attempts that would decide which fails more often, if as many of them fail as so far: at each of both
+    /// variants, or at one of them if the other makes no more. `None` if that is decided, the shares are equal or differ too
+    /// little, or neither makes more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_attempts_to_decide: Option<u32>,
+    /// Whether so many of its last attempts failed that it makes no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub makes_no_more_attempts: bool,
     /// The median of the counted samples; `None` without samples.
     pub median: Option<f64>,
     /// The comparison with the first variant; `None` for the first itself.
@@ -113,7 +122,9 @@ impl VariantCase {
         let failures = VariantFailures::compare_all(&cases, sequential_test.error_rate());
         let case = |((case, failures), result): ((&CaseSamples, &Vec<VariantFailures>), CaseResult)| {
             let metrics = result.metrics.into_iter().enumerate();
-            metrics.map(|(at, metric)| Self::new(case, at, result.state, metric, failures)).collect::<Vec<_>>()
+            let is_decided = is_decided_by_failures(case, failures, sequential_test.error_rate());
+            let state = if is_decided { StoppingState::Decided } else { result.state };
+            metrics.map(|(at, metric)| Self::new(case, at, state, metric, failures)).collect::<Vec<_>>()
         };
         Ok(cases.iter().zip(&failures).zip(results).flat_map(case).collect())
     }
@@ -145,11 +156,13 @@ impl VariantCase {
                 spec: variant.spec.clone(),
                 samples: values.len(),
                 disturbed: Some(variant.disturbed),
-                failures: variant.failures,
+                failures: failures.counts.map_or(variant.failures, |[_, own]| own),
+                failures_of_first: failures.counts.map(|[first, _]| first),
                 failures_rose: failures.rose,
                 failure_p_value: failures.p_value,
                 failures_undecided: failures.is_undecided,
                 failure_attempts_to_decide: failures.attempts_to_decide,
+                makes_no_more_attempts: variant.makes_no_more,
                 median: Samples::new(&values).ok().map(|samples| samples.median()),
                 result,
                 shortfall: variant.shortfall_reason.clone(),
@@ -165,6 +178,14 @@ impl VariantCase {
             duplicates: duplicates(variants),
         }
     }
+}
+
+/// Whether the first variant or all others make no more attempts, and it is significant of each which of both fails more often:
+/// their samples cannot say more.
+fn is_decided_by_failures(case: &CaseSamples, failures: &[VariantFailures], error_rate: f64) -> bool {
+    let Some((first, others)) = case.variants.split_first() else { return false };
+    let is_over = first.makes_no_more || !others.is_empty() && others.iter().all(|variant| variant.makes_no_more);
+    is_over && failures.iter().skip(1).all(|failures| failures.is_significant(error_rate))
 }
 
 #[cfg(test)]

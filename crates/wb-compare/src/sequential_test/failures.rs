@@ -26,6 +26,8 @@ pub struct VariantAttempts {
     pub rounds: u32,
     /// Those in which the attempt failed.
     pub failed: BTreeSet<u32>,
+    /// The attempts at warm-ups, before the first round.
+    pub warm_ups: AttemptCounts,
 }
 
 impl VariantAttempts {
@@ -39,8 +41,30 @@ impl VariantAttempts {
         attempts
     }
 
-    /// Those of the first rounds.
-    pub(super) fn counts(&self, rounds: u32) -> AttemptCounts {
+    /// The attempts of two variants whose shares of failures are compared, after a number of rounds.
+    pub(super) fn compared(pair: [&Self; 2], rounds: u32) -> [AttemptCounts; 2] {
+        Self::with_warm_ups(pair, pair.map(|one| one.counts(rounds)))
+    }
+
+    /// Adds the warm-ups of each of two variants to its attempts if the other one failed in its own: attempts at the same are
+    /// compared. Of one that failed in its warm-ups, these are its attempts.
+    pub(crate) fn with_warm_ups(pair: [&Self; 2], attempts: [AttemptCounts; 2]) -> [AttemptCounts; 2] {
+        let [first, other] = pair.map(Self::failed_in_warm_up);
+        let [of_first, of_other] = pair.map(|one| one.warm_ups);
+        let add = |attempts: AttemptCounts, warm_ups, is_added| if is_added { attempts + warm_ups } else { attempts };
+        [add(attempts[0], of_first, other && !first), add(attempts[1], of_other, first && !other)]
+    }
+
+    /// Whether no attempt got beyond the warm-ups.
+    fn failed_in_warm_up(&self) -> bool {
+        self.rounds == 0 && self.warm_ups.failed > 0
+    }
+
+    /// Those of the first rounds; at warm-ups, if it did not get beyond them.
+    fn counts(&self, rounds: u32) -> AttemptCounts {
+        if self.failed_in_warm_up() {
+            return self.warm_ups;
+        }
         AttemptCounts { failed: self.failed.range(..rounds).count() as u32, attempts: self.rounds.min(rounds) }
     }
 }
@@ -58,15 +82,17 @@ pub(crate) struct FailureComparison {
 impl FailureComparison {
     /// Compares pairs of the first and another variant as one family; `None` for those without a failure.
     pub(crate) fn compare_all(pairs: &[[AttemptCounts; 2]], error_rate: f64) -> Vec<Option<Self>> {
-        let tests: Vec<Option<FailureTest>> = pairs.iter().map(|pair| FailureTest::of(*pair)).collect();
-        let p_values: Vec<f64> = tests.iter().map(|test| test.as_ref().map_or(1.0, |test| test.p_value)).collect();
+        // Failures beside no attempt say nothing yet.
+        let p_value = |pair: &[AttemptCounts; 2]| FailureTest::of(*pair).map_or(1.0, |test| test.p_value);
+        let p_values: Vec<f64> = pairs.iter().map(p_value).collect();
         let adjusted = benjamini_hochberg(&p_values, error_rate).adjusted;
-        let comparison = |((test, counts), adjusted): ((Option<FailureTest>, &[AttemptCounts; 2]), f64)| {
+        let comparison = |((counts, p_value), adjusted): ((&[AttemptCounts; 2], f64), f64)| {
             // One that is cut at 1 has that of the largest p-value.
-            let correction = if adjusted < 1.0 { adjusted / test.as_ref()?.p_value } else { pairs.len() as f64 };
-            test.map(|_| Self { counts: *counts, adjusted, correction })
+            let correction = if adjusted < 1.0 { adjusted / p_value } else { pairs.len() as f64 };
+            let has_failures = counts.iter().any(|side| side.failed > 0);
+            has_failures.then_some(Self { counts: *counts, adjusted, correction })
         };
-        tests.into_iter().zip(pairs).zip(adjusted).map(comparison).collect()
+        pairs.iter().zip(p_values).zip(adjusted).map(comparison).collect()
     }
 
     /// Whether the other variant fails more often, significantly or not.
@@ -82,33 +108,47 @@ impl FailureComparison {
     }
 
     /// Whether more rounds are needed: the shares differ, but not yet with enough certainty to stop for it, and with as many
-    /// attempts as `limit`, of which as many fail as so far or somewhat more, they would.
-    pub(super) fn is_open(&self, limit: u32, error_rate: f64) -> bool {
+    /// attempts as these limits, of which as many fail as so far or somewhat more, they would. A variant that makes no more
+    /// attempts has no limit; those of the other one are worth making only if all of its own failed.
+    pub(super) fn is_open(&self, limits: [Option<u32>; 2], error_rate: f64) -> bool {
         let [first, other] = self.counts.map(share);
-        first != other
+        self.can_grow(limits.map(|limit| limit.is_some()))
+            && first != other
             && self.adjusted > error_rate * EARLY_SHARE
-            && self.projected_p(limit) <= error_rate * EXPECTED_EXCESS
+            && self.projected_p(limits) <= error_rate * EXPECTED_EXCESS
     }
 
-    /// The smallest number of attempts of either variant that would decide, if as many of them fail as so far; `None` if the
-    /// shares are equal, are decided already, or differ too little.
-    pub(crate) fn attempts_to_decide(&self, error_rate: f64) -> Option<u32> {
-        let attempts =
-            self.counts.map(|counts| counts.attempts).into_iter().max().filter(|_| self.is_undecided(error_rate))?;
-        let decides = |attempts: &u32| self.projected_p(*attempts) <= error_rate;
+    /// The smallest number of attempts of the variants that make more of them that would decide, if as many fail as so far;
+    /// `None` if the shares are equal, are decided already, or differ too little, or no more are made that count.
+    pub(crate) fn attempts_to_decide(&self, makes_more: [bool; 2], error_rate: f64) -> Option<u32> {
+        let growing = self.counts.into_iter().zip(makes_more).filter(|(_, makes_more)| *makes_more);
+        let attempts = growing.map(|(counts, _)| counts.attempts).max()?;
+        if !self.is_undecided(error_rate) || !self.can_grow(makes_more) {
+            return None;
+        }
+        let limits = |attempts: u32| makes_more.map(|makes_more| makes_more.then_some(attempts));
+        let decides = |attempts: &u32| self.projected_p(limits(*attempts)) <= error_rate;
         // A percent is exact enough.
         let steps = std::iter::successors(Some(attempts + 1), |at| Some(at + 1 + at / 100));
         steps.take_while(|attempts| *attempts <= MANY_ATTEMPTS).find(decides)
     }
 
-    /// The p-value in the family after this number of attempts, if as many of them fail as so far.
-    fn projected_p(&self, attempts: u32) -> f64 {
-        let project = |counts: AttemptCounts| {
-            let attempts = attempts.max(counts.attempts);
+    /// Whether both make more attempts, or one beside one that failed in all of its own. Of others that were given up, the last
+    /// ones failed in a row, which is why they were: their share is too high to measure the other one for it.
+    fn can_grow(&self, makes_more: [bool; 2]) -> bool {
+        let is_complete = |(counts, makes_more): (&AttemptCounts, bool)| makes_more || counts.failed == counts.attempts;
+        makes_more != [false; 2] && self.counts.iter().zip(makes_more).all(is_complete)
+    }
+
+    /// The p-value in the family after this number of attempts of each, if as many of them fail as so far.
+    fn projected_p(&self, attempts: [Option<u32>; 2]) -> f64 {
+        let project = |counts: AttemptCounts, attempts: Option<u32>| {
+            let attempts = attempts.unwrap_or(0).max(counts.attempts);
             AttemptCounts { failed: (share(counts) * f64::from(attempts)).round() as u32, attempts }
         };
+        let projected = [project(self.counts[0], attempts[0]), project(self.counts[1], attempts[1])];
         // As if the others in the family stayed as they are.
-        FailureTest::of(self.counts.map(project)).map_or(1.0, |test| (test.p_value * self.correction).min(1.0))
+        FailureTest::of(projected).map_or(1.0, |test| (test.p_value * self.correction).min(1.0))
     }
 }
 
@@ -142,18 +182,18 @@ mod tests {
                 compare(sides[usize::from(swap)], sides[usize::from(!swap)])
             };
             let third = of(4, 13);
-            assert!(third.is_undecided(0.05) && third.is_open(40, 0.05), "{third:?}");
-            let needed = third.attempts_to_decide(0.05).unwrap();
+            assert!(third.is_undecided(0.05) && third.is_open([Some(40); 2], 0.05), "{third:?}");
+            let needed = third.attempts_to_decide([true; 2], 0.05).unwrap();
             assert!((14..=20).contains(&needed), "{needed}");
             let once = of(1, 13);
-            assert!(once.is_undecided(0.05) && !once.is_open(40, 0.05), "{once:?}");
-            assert!((60..120).contains(&once.attempts_to_decide(0.05).unwrap()), "{once:?}");
+            assert!(once.is_undecided(0.05) && !once.is_open([Some(40); 2], 0.05), "{once:?}");
+            assert!((60..120).contains(&once.attempts_to_decide([true; 2], 0.05).unwrap()), "{once:?}");
             // Significant, but not enough to stop for it.
             let more = of(6, 16);
-            assert!(!more.is_undecided(0.05) && more.is_open(40, 0.05), "{more:?}");
-            assert_eq!(more.attempts_to_decide(0.05), None);
+            assert!(!more.is_undecided(0.05) && more.is_open([Some(40); 2], 0.05), "{more:?}");
+            assert_eq!(more.attempts_to_decide([true; 2], 0.05), None);
             let clear = of(10, 24);
-            assert!(!clear.is_undecided(0.05) && !clear.is_open(40, 0.05), "{clear:?}");
+            assert!(!clear.is_undecided(0.05) && !clear.is_open([Some(40); 2], 0.05), "{clear:?}");
             assert_eq!(of(10, 24).is_higher(), !swap);
         }
     }
@@ -162,8 +202,11 @@ mod tests {
     fn equal_shares_are_not_undecided() {
         for [failed, attempts] in [[1, 13], [13, 13]] {
             let equal = compare([failed, attempts], [failed, attempts]);
-            assert!(!equal.is_undecided(0.05) && !equal.is_open(1000, 0.05) && !equal.is_higher(), "{equal:?}");
-            assert_eq!(equal.attempts_to_decide(0.05), None);
+            assert!(
+                !equal.is_undecided(0.05) && !equal.is_open([Some(1000); 2], 0.05) && !equal.is_higher(),
+                "{equal:?}"
+            );
+            assert_eq!(equal.attempts_to_decide([true; 2], 0.05), None);
         }
     }
 
@@ -173,8 +216,49 @@ mod tests {
         let none = [AttemptCounts { failed: 0, attempts: 13 }; 2];
         let needed = |others: usize| {
             let pairs: Vec<_> = std::iter::once(pair).chain(std::iter::repeat_n(none, others)).collect();
-            FailureComparison::compare_all(&pairs, 0.05)[0].unwrap().attempts_to_decide(0.05).unwrap()
+            FailureComparison::compare_all(&pairs, 0.05)[0].unwrap().attempts_to_decide([true; 2], 0.05).unwrap()
         };
         assert!(needed(0) < needed(9) && needed(9) < needed(99), "{} {} {}", needed(0), needed(9), needed(99));
+    }
+
+    /// One that always crashes makes no more attempts; those of the other one decide alone.
+    #[test]
+    fn a_variant_that_makes_no_more_attempts_is_decided_by_those_of_the_other() {
+        for (crashed, open) in [(1, 18), (3, 2), (10, 1)] {
+            for swap in [false, true] {
+                let turn = |mut pair: [[u32; 2]; 2]| {
+                    pair.rotate_left(usize::from(swap));
+                    pair
+                };
+                let [first, other] = turn([[0, open], [crashed, crashed]]);
+                let more = if swap { [None, Some(30)] } else { [Some(30), None] };
+                let comparison = compare(first, other);
+                assert_eq!(comparison.is_open(more, 0.05), comparison.adjusted > 0.005, "{comparison:?}");
+                if comparison.is_undecided(0.05) {
+                    let needed = comparison.attempts_to_decide(more.map(|it| it.is_some()), 0.05).unwrap();
+                    let [first, other] = turn([[0, needed], [crashed, crashed]]);
+                    assert!(!compare(first, other).is_undecided(0.05), "{needed} of {comparison:?}");
+                    let [first, other] = turn([[0, needed - 1], [crashed, crashed]]);
+                    assert!(compare(first, other).is_undecided(0.05), "{needed} of {comparison:?}");
+                }
+                assert!(!comparison.is_open([None; 2], 0.05), "neither makes more");
+                let [first, other] = turn([[0, open], [crashed, crashed + 1]]);
+                let survived = compare(first, other);
+                assert!(!survived.is_open(more, 0.05), "only its last attempts failed");
+                assert_eq!(survived.attempts_to_decide(more.map(|it| it.is_some()), 0.05), None);
+                assert_eq!(comparison.attempts_to_decide([false; 2], 0.05), None);
+            }
+        }
+    }
+
+    #[test]
+    fn warm_ups_count_beside_one_that_failed_in_its_own() {
+        let counts = |failed: u32, attempts: u32| AttemptCounts { failed, attempts };
+        let good = VariantAttempts { warm_ups: counts(0, 1), ..VariantAttempts::of_rounds([false, true, false]) };
+        let cold = VariantAttempts { warm_ups: counts(3, 3), ..VariantAttempts::default() };
+        assert_eq!(VariantAttempts::compared([&good, &cold], 9), [counts(1, 4), counts(3, 3)]);
+        assert_eq!(VariantAttempts::compared([&cold, &good], 9), [counts(3, 3), counts(1, 4)]);
+        assert_eq!(VariantAttempts::compared([&good, &good], 9), [counts(1, 3); 2]);
+        assert_eq!(VariantAttempts::compared([&cold, &cold], 9), [counts(3, 3); 2]);
     }
 }

@@ -7,7 +7,7 @@ use wb_stats::{Interval, benjamini_hochberg, selected_confidence};
 
 use super::evidence::Evidence;
 use super::{
-    CaseBlocks, CaseResult, FailureComparison, MetricBlocks, MetricResult, SequentialTest, StoppingState,
+    CaseBlocks, CaseResult, FailureComparison, MetricBlocks, MetricResult, Options, SequentialTest, StoppingState,
     VariantAttempts, VariantResult, VariantVerdict, log_ratio,
 };
 use crate::build::AttemptCounts;
@@ -97,32 +97,33 @@ impl<'a> Family<'a> {
                 evidence.push(log_ratio, &self.test.sequential, self.negligible);
             }
         }
-        let decided = self.are_decided();
+        let decided = self.are_decided(|it, limits| it.is_open(limits, self.test.options.error_rate));
         for (case, is_decided) in self.cases.iter_mut().zip(decided) {
             case.is_stopped |= is_decided;
         }
     }
 
-    /// For each case, whether all its variants that did not end early have a verdict in all its metrics, and about their
-    /// failures as far as more blocks could decide about these; if none is left, all.
-    fn are_decided(&self) -> Vec<bool> {
+    /// For each case, whether all its variants that did not end early have a verdict in all its metrics; if none is left, all.
+    /// Besides, no comparison of failures is open, which depends on how many attempts each of both will make: none of one that
+    /// ended.
+    fn are_decided(&self, is_open: impl Fn(&FailureComparison, [Option<u32>; 2]) -> bool) -> Vec<bool> {
         let mut verdicts = self.verdicts(&self.result()).into_iter();
         let mut failures = self.failures().into_iter();
         let case = |case: &FamilyCase<'_>| {
-            let is_open: Vec<bool> = (1..self.test.variants).map(|variant| case.is_compared(variant)).collect();
-            let count = case.metrics.len() * is_open.len();
-            let of_variants = verdicts.by_ref().take(count).zip(is_open.iter().cycle());
+            let is_compared: Vec<bool> = (1..self.test.variants).map(|variant| case.is_compared(variant)).collect();
+            let count = case.metrics.len() * is_compared.len();
+            let of_variants = verdicts.by_ref().take(count).zip(is_compared.iter().cycle());
             let undecided: Vec<bool> = of_variants
                 .filter(|(verdict, _)| *verdict == VariantVerdict::Inconclusive)
-                .map(|(_, is_open)| *is_open)
+                .map(|(_, is_compared)| *is_compared)
                 .collect();
-            let failures: Vec<Option<FailureComparison>> = failures.by_ref().take(is_open.len()).collect();
-            let has_open_failures = || {
-                let limit = case.expected_rounds(self.test.options.max_blocks);
-                let mut open = failures.iter().zip(&is_open).filter(|(_, is_open)| **is_open);
-                open.any(|(failures, _)| failures.is_some_and(|it| it.is_open(limit, self.test.options.error_rate)))
-            };
-            (undecided.is_empty() || is_open.contains(&true) && !undecided.contains(&true)) && !has_open_failures()
+            let limit = case.expected_rounds(self.test.options.max_blocks);
+            let limits = |variant: usize| [0, variant].map(|at| (!case.ended.contains(&at)).then_some(limit));
+            let of_failures: Vec<_> = failures.by_ref().take(is_compared.len()).collect();
+            let has_open_failures = (1..).zip(&of_failures).any(|(variant, failures)| {
+                failures.as_ref().is_some_and(|failures| is_open(failures, limits(variant)))
+            });
+            (undecided.is_empty() || is_compared.contains(&true) && !undecided.contains(&true)) && !has_open_failures
         };
         self.cases.iter().map(case).collect()
     }
@@ -130,10 +131,11 @@ impl<'a> Family<'a> {
     /// The comparisons of failed attempts, of each variant but the first of each case.
     fn failures(&self) -> Vec<Option<FailureComparison>> {
         let of_case = |case: &FamilyCase<'_>| {
-            let counts = |variant: usize| {
-                case.attempts.get(variant).map(|attempts| attempts.counts(case.rounds)).unwrap_or_default()
+            let counts = |variant: usize| match (case.attempts.first(), case.attempts.get(variant)) {
+                (Some(first), Some(other)) => VariantAttempts::compared([first, other], case.rounds),
+                _ => Default::default(),
             };
-            (1..self.test.variants).map(|variant| [counts(0), counts(variant)]).collect::<Vec<[AttemptCounts; 2]>>()
+            (1..self.test.variants).map(counts).collect::<Vec<[AttemptCounts; 2]>>()
         };
         let pairs: Vec<[AttemptCounts; 2]> = self.cases.iter().flat_map(of_case).collect();
         FailureComparison::compare_all(&pairs, self.test.options.error_rate)
@@ -184,16 +186,24 @@ impl<'a> Family<'a> {
 
     /// For each case, whether it needs another block, and the number of evaluated blocks.
     pub(super) fn states(&self) -> Vec<(StoppingState, usize)> {
-        let max_blocks = self.test.options.max_blocks;
-        let state = |(case, is_decided): (&FamilyCase<'_>, bool)| {
-            let state = match (is_decided, case.is_open(max_blocks)) {
+        let Options { max_blocks, error_rate, .. } = self.test.options;
+        let decided = self.are_decided(|it, limits| it.is_open(limits, error_rate));
+        // Without more blocks, what is significant is decided.
+        let decided_at_end =
+            self.are_decided(|it, limits| it.is_undecided(error_rate) && it.is_open(limits, error_rate));
+        let failures = self.failures();
+        let of_cases = self.cases.iter().zip(failures.chunks(self.test.variants - 1));
+        let state = |((case, failures), (is_decided, at_end)): ((&FamilyCase<'_>, &[_]), (bool, bool))| {
+            let is_open = case.is_open(max_blocks) || case.has_failures_to_decide(failures, max_blocks, error_rate);
+            let state = match (is_decided, is_open) {
                 (true, _) => StoppingState::Decided,
                 (false, true) => StoppingState::Continue,
+                (false, false) if at_end => StoppingState::Decided,
                 (false, false) => StoppingState::AtLimit,
             };
             (state, case.blocks())
         };
-        self.cases.iter().zip(self.are_decided()).map(state).collect()
+        of_cases.zip(decided.into_iter().zip(decided_at_end)).map(state).collect()
     }
 
     /// The results of all cases.
@@ -260,6 +270,25 @@ impl FamilyCase<'_> {
         }
     }
 
+    /// Whether attempts of the variants that are left can decide about the failures of those that ended, although they form no
+    /// block with these.
+    fn has_failures_to_decide(
+        &self,
+        failures: &[Option<FailureComparison>],
+        max_blocks: usize,
+        error_rate: f64,
+    ) -> bool {
+        let limit = |at: usize| {
+            let has_more = self.attempts.get(at).is_some_and(|attempts| (attempts.rounds as usize) < max_blocks);
+            (has_more && !self.ended.contains(&at)).then_some(max_blocks as u32)
+        };
+        let is_open = |(variant, failures): (usize, &Option<FailureComparison>)| {
+            !self.is_compared(variant)
+                && failures.is_some_and(|failures| failures.is_open([limit(0), limit(variant)], error_rate))
+        };
+        (1..).zip(failures).any(is_open)
+    }
+
     /// Whether a variant can have another block, in the metric with the most.
     fn is_open(&self, max_blocks: usize) -> bool {
         let blocks = |at: usize| self.metrics.iter().map(move |metric| metric.evidence[at].blocks()).max();
@@ -283,7 +312,6 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
-    use crate::sequential_test::Options;
 
     /// The error rate of the options.
     const RATE: f64 = 0.05;

@@ -110,7 +110,7 @@ pub struct MetricBlocks {
 /// The result for a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseResult {
-    /// Whether another block is needed.
+    /// Whether another block is needed, or attempts of the variants that are left.
     pub state: StoppingState,
     /// The result of each metric, in order.
     pub metrics: Vec<MetricResult>,

@@ -284,3 +284,23 @@ fn an_average_that_follows_one_check_names_it() {
         }
     });
 }
+
+/// run-perf has three groups for each check, of which those of a single one are that check.
+#[test]
+fn groups_of_one_check_are_not_counted() {
+    for (checks, counted) in [(1, false), (4, true)] {
+        let lab = TestFolders::new();
+        for (run, level) in [("0", 100.0), ("1", 50.0)] {
+            let iterations: Vec<String> = (0..checks)
+                .map(|at| iteration(&format!("{at}KiB"), "iops_sec", &[throughput("iops_sec", level, 1.0)]))
+                .collect();
+            lab.run(run, "Localhost/fio/0000", &iterations);
+        }
+        for build in with_history(&lab.read(&["0", "1"]), Some(ComparisonMethod::Tolerance), |history, outcome| {
+            assert!(!outcome.groups.is_empty() && outcome.exit_code == 2, "{outcome:?}");
+            [outcome.totals, history.totals(1)]
+        }) {
+            assert_eq!(build.groups_regressed > 0, counted, "{checks} checks: {build:?}");
+        }
+    }
+}

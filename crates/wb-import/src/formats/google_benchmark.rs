@@ -10,6 +10,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 use wb_model::{Gate, Metric};
+use wb_tests::evaluate::is_plausible;
 
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
 use crate::json::{LenientNumber, is_non_finite};
@@ -231,7 +232,14 @@ impl Entry {
         sample.push_reading(Metric::latency("real-time", "ns").primary(), real);
         sample.push_reading(Metric::latency("cpu-time", "ns"), time(self.cpu_time));
         for (name, value) in self.counters.iter().filter(|(name, _)| !STANDARD_FIELDS.contains(&name.as_str())) {
-            sample.push_reading(counter_metric(name), value.as_f64());
+            let metric = counter_metric(name);
+            // A counter is no reason to leave the time out.
+            match value.as_f64() {
+                Some(value) if !is_plausible(&metric, value) => {
+                    sample.findings.push(format!("`{name}` is {value:e}: no plausible value, left out"));
+                }
+                value => sample.push_reading(metric, value),
+            }
             if let Some(text) = value.as_str().filter(|text| is_non_finite(text)) {
                 sample.findings.push(format!("`{name}` is {text}: expected a finite number"));
             }
@@ -317,6 +325,24 @@ mod tests {
         assert_eq!(value("hits"), (8.0, Class::Check, Direction::Neither));
         assert_eq!(row(cell, 0).readings.len(), 4);
         assert_eq!(foreign.machine.facts.hostname, "vm");
+    }
+
+    #[test]
+    fn an_implausible_counter_leaves_the_time() {
+        for (name, value) in [("big", "9.99e299"), ("bytes_per_second", "-1"), ("hits", "-1e101")] {
+            let foreign = report(
+                &TWICE
+                    .replace("\"hits\": 7", &format!("\"hits\": 7, \"x\": 1, \"{name}\": {value}"))
+                    .replace("\"bytes_per_second\": 4e9, \"hits\": 7, \"x\"", "\"x\""),
+            );
+            let sample = row(&foreign.cells[0], 0);
+            let names: Vec<&str> = sample.readings.iter().map(|reading| reading.metric.name.as_str()).collect();
+            assert_eq!(names, ["real-time", "cpu-time", "x"], "{name}");
+            assert!(
+                sample.rejection.is_none()
+                    && sample.findings[0].starts_with(&format!("`{name}` is -")) == value.starts_with('-')
+            );
+        }
     }
 
     #[test]

@@ -185,7 +185,8 @@ pub(super) fn explain_group(group: &CheckGroupResult) -> String {
         None => format!("{} %", format_signed(group.score)),
     };
     let of = if group.is_geometric && group.improvement.is_some() { " (geometric mean of speed)" } else { "" };
-    let interval = group.interval.map(|it| format!(" {} with the noise between runs", describe_interval(it)));
+    let noise = if group.without_run_noise { "without noise" } else { "with the noise" };
+    let interval = group.interval.map(|it| format!(" {} {noise} between runs", describe_interval(it)));
     let interval = interval.unwrap_or_default();
     let median = group.median.filter(|_| group.members > 1);
     let median = median.map(|median| format!("; median {}", format_percent(Some(median)))).unwrap_or_default();

@@ -26,10 +26,15 @@ pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&st
     // All metrics of a cell have its findings.
     let is_primary = |check: &&CheckResult| check.primary && check.statistic == Statistic::Mean;
     let mut cells: BTreeMap<String, [Option<&[String]>; 2]> = BTreeMap::new();
+    // Within one run, the parts that a cell is of, by side.
+    let mut parts: BTreeMap<(usize, String), BTreeSet<&str>> = BTreeMap::new();
     for check in outcome.checks.iter().filter(is_primary) {
         let judged = cell_name(check);
         let reference = check.reference_cell.as_deref().map_or_else(|| judged.clone(), readable_id);
         for (side, name) in [reference, judged].into_iter().enumerate() {
+            if let Some(sides) = &check.sides {
+                parts.entry((side, name.clone())).or_default().insert(&sides[side]);
+            }
             let of_side = &mut cells.entry(name).or_default()[side];
             if of_side.is_none_or(<[String]>::is_empty) {
                 *of_side = Some(&check.findings[side]);
@@ -45,7 +50,15 @@ pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&st
     // Within one run the sides have other cells.
     let counts = [0, 1].map(|side| cells.values().filter(|sides| sides[side].is_some()).count());
     let builds = [reference, judged].map(|build| build_name(&build.name));
-    let both = format!("{} and {}", builds[0], builds[1]);
+    let label = |side: usize, of: &[usize]| {
+        let of_cell = |cell: &usize| parts.get(&(side, names[*cell].clone())).into_iter().flatten().copied();
+        let with: BTreeSet<&str> = of.iter().flat_map(of_cell).collect();
+        // In the order of the plan.
+        let judged = outcome.within_run.iter().flat_map(|it| std::iter::once(&it.reference).chain(&it.judged));
+        let named: Vec<String> =
+            judged.filter(|part| with.contains(part.as_str())).map(|part| build_name(part)).collect();
+        if named.is_empty() { builds[side].clone() } else { named.join(", ") }
+    };
     let mut lines = Vec::new();
     for findings in group_by_kind(of_side(0).chain(of_side(1))) {
         let cells_of = |side: usize| {
@@ -64,11 +77,12 @@ pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&st
         // One range over both would hide that a build has more of it.
         if of_reference == of_judged && with_ranges(&texts_of(0)) == with_ranges(&texts_of(1)) {
             let texts: Vec<&str> = findings.iter().map(|(_, text)| *text).collect();
+            let both = format!("{} and {}", label(0, &of_reference), label(1, &of_judged));
             line(&both, counts[0], &of_reference, &texts, 2 * of_reference.len());
             continue;
         }
         for (side, cells) in [of_reference, of_judged].iter().enumerate().filter(|(_, cells)| !cells.is_empty()) {
-            line(&builds[side], counts[side], cells, &texts_of(side), cells.len());
+            line(&label(side, cells), counts[side], cells, &texts_of(side), cells.len());
         }
     }
     lines

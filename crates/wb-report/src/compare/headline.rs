@@ -1,5 +1,7 @@
 //! A comparison in one sentence.
 
+use std::collections::BTreeSet;
+
 use wb_compare::comparison::{AspectSummary, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
 use wb_compare::statistical::threshold::DEFAULT_PERCENT;
 use wb_compare::statistical::{Aspect, Certainty};
@@ -11,6 +13,7 @@ use super::figures::{
     difference, doubting_aspect, format_signed, format_value_difference, magnitude, shown_interval, side_figures,
     value_difference,
 };
+use super::lines::revealing_groups;
 use super::parts::describe_parts;
 use super::threshold_range::ThresholdRange;
 use crate::phrasing::join_names;
@@ -57,10 +60,17 @@ pub(super) fn headline_with(
         1 => sentence += "; one group of checks is worse on average",
         groups => sentence += &format!("; {groups} groups of checks are worse on average"),
     }
-    let error = [judged, reference].into_iter().find_map(|build| Some((build, build.errors.first()?)));
-    let error = error.map(|(build, (location, _))| {
-        format!("{} of {}", check_name(&short_location(location)), build_name(&build.name))
-    });
+    let undecisive = revealing_groups(outcome).iter().filter(|it| !it.decides && it.final_verdict.is_worse()).count();
+    match undecisive {
+        0 => {}
+        1 => sentence += "; one group of checks is worse on average, which does not decide",
+        groups => sentence += &format!("; {groups} groups of checks are worse on average, which does not decide"),
+    }
+    // Those of the first build come first.
+    let of_judged = if judged.errors.is_empty() { 0 } else { reference.errors.len() };
+    let error = outcome.errors().nth(of_judged);
+    let error = error
+        .map(|(build, location, _)| format!("{} of {}", check_name(&short_location(location)), build_name(&build)));
     match (outcome.totals.errors, error.unwrap_or_default()) {
         (0, _) => sentence,
         (1, error) => sentence + &format!("; one test ended in an error ({error})"),
@@ -233,7 +243,24 @@ fn describe_failing_inconclusive<'a>(
         others => format!(" and {others} more"),
     };
     let amount = difference(most).map(|it| format!(": {} %{}", format_signed(it), describe_signed_interval(most)));
-    format!("; inconclusive, which fails: {}{}{others}", check_name(&short_name(&most.id)), amount.unwrap_or_default())
+    // The interval beside it is within the threshold.
+    let dependence = match has(most, |it| it.equal_if_independent) && is_statistical(most) {
+        true => format!("; equal only if {} were within the threshold", describe_widened_interval(most)),
+        false => String::new(),
+    };
+    format!(
+        "; inconclusive, which fails: {}{}{others}{dependence}",
+        check_name(&short_name(&most.id)),
+        amount.unwrap_or_default()
+    )
+}
+
+/// `the interval widened for samples that may depend on each other (-6.10 to +7.20 %)`.
+fn describe_widened_interval(check: &CheckResult) -> String {
+    let percent = |ratio: f64| format_signed((ratio - 1.0) * 100.0);
+    let widened = shown_aspect(check).and_then(|aspect| aspect.widened_interval);
+    let ends = widened.map(|it| format!(" ({} to {} %)", percent(it.low), percent(it.high)));
+    format!("the interval widened for samples that may depend on each other{}", ends.unwrap_or_default())
 }
 
 /// The number of checks with each verdict, and the gravest of those that were not compared or lost a little: `5 equivalent, 2
@@ -293,14 +320,19 @@ fn describe_failures(checks: &[&CheckResult], check_name: impl Fn(&str) -> Strin
     // The first of equal ones.
     let most = checks.iter().rev().max_by(|one, other| rise(one).total_cmp(&rise(other)))?;
     let [reference, judged] = sides(most)?;
-    let name = check_name(&short_name(&most.id));
     let rates = format!(
         "{} of {} attempts instead of {} of {}",
         judged.failed, judged.attempts, reference.failed, reference.attempts
     );
-    Some(match checks.len() {
+    // The metrics of a cell have its failures.
+    let cells: BTreeSet<&str> = checks.iter().map(|check| cell_id(&check.id)).collect();
+    let name = match checks {
+        [check] => check_name(&short_name(&check.id)),
+        _ => check_name(&short_cell_name(&most.id)),
+    };
+    Some(match cells.len() {
         1 => format!("failing more often ({rates}) in {name}"),
-        several => format!("failing more often in {several} checks (most in {name}: {rates})"),
+        several => format!("failing more often in {several} cells (most in {name}: {rates})"),
     })
 }
 
@@ -718,6 +750,11 @@ fn short_location(location: &str) -> String {
         None | Some("-") => test.to_owned(),
         Some(case) => format!("{test} {case}"),
     }
+}
+
+/// The identifier of the cell of a check.
+fn cell_id(id: &str) -> &str {
+    id.rsplitn(3, '/').nth(2).unwrap_or(id)
 }
 
 /// The test and the case of a check.

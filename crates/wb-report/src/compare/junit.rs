@@ -7,6 +7,7 @@ use quick_xml::events::BytesText;
 use wb_compare::ComparisonResult;
 use wb_compare::comparison::{CheckResult, ComparisonMethod, FailOn, FinalVerdict};
 use wb_compare::run_perf::tolerance::Status;
+use wb_model::escape_direction_marks;
 
 use super::figures::{describe_error, explain_check, explain_group};
 use super::threshold_range::ThresholdRange;
@@ -52,7 +53,7 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
             Status::Improved if fail_on.gain => TestCaseOutcome::Failed,
             _ => TestCaseOutcome::Passed,
         },
-        text: explain_group(group),
+        text: format!("{}: {}", group.final_verdict.as_str(), explain_group(group)),
     });
     // run-perf's identifier of an error is that of a check. The places of a Weighbridge run have a case of their own.
     let is_error_of_run_perf =
@@ -89,6 +90,7 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
     })?;
     let body = String::from_utf8(writer.into_inner()).map_err(io::Error::other)?;
     let body = body.replace(|character| !is_allowed(character), "\u{fffd}");
+    let body = escape_direction_marks(&body);
     Ok(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{body}\n"))
 }
 

@@ -100,6 +100,78 @@ fn of_many_worse_parts_the_worst_are_described() {
 }
 
 #[test]
+fn an_error_or_a_finding_of_a_part_names_it_and_no_other() {
+    let mut outcome = parts(&[(1.0, "equivalent"), (1.0, "equivalent"), (1.0, "equivalent")]);
+    outcome.builds[1].name = "factor=2, factor=3, factor=4".to_owned();
+    outcome.builds[1].errors = vec![("Localhost/a/0000:n=1".to_owned(), "crashed".to_owned())];
+    outcome.totals.errors = 1;
+    outcome.checks[2].findings = [Vec::new(), vec!["the samples are short".to_owned()]];
+    let sentence = headline(&outcome);
+    assert!(sentence.ends_with("; one test ended in an error (a n=1 of `factor=3`)"), "{sentence}");
+    let shown = text(&outcome, &[], &[], &[], Verbosity::Changes, WIDE);
+    assert!(shown.contains("`factor=4`, Localhost/a/0000:n=2: the samples are short"), "{shown}");
+    let comment = markdown(&outcome);
+    for shown in [shown, comment] {
+        assert!(
+            !shown.contains("of `factor=2, factor=3") && !shown.contains("`factor=2, factor=3, factor=4`,"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn a_group_that_is_worse_and_does_not_decide_is_in_the_sentence_with_its_noise() {
+    for (without_run_noise, noise) in [(false, "with the noise between runs"), (true, "without noise between runs")] {
+        let mut outcome = outcome(&[check("1", 1.0, "equivalent")]);
+        let group = |id: &str, score: f64| {
+            json!({ "id": id, "members": 9, "score": score, "improvement": -score, "tolerance": 2.5, "status": "regressed",
+                    "decides": false, "final_verdict": "regressed", "without_run_noise": without_run_noise,
+                    "interval": { "low": 0.94, "high": 0.98, "confidence": 0.95 } })
+        };
+        outcome.groups = serde_json::from_value(json!([group("Localhost/a/0000:n=*/latency/time#mean", 3.0)])).unwrap();
+        let sentence = headline(&outcome);
+        assert!(sentence.ends_with("; one group of checks is worse on average, which does not decide"), "{sentence}");
+        let shown = text(&outcome, &[], &[], &[], Verbosity::Changes, WIDE);
+        assert!(shown.contains(noise), "{shown}");
+    }
+}
+
+#[test]
+fn every_junit_text_of_a_check_or_a_group_begins_with_its_verdict() {
+    for status in ["improved", "minor-gain", "equivalent", "minor-loss", "regressed"] {
+        let by_tolerance = json!({ "decided_by": "tolerance", "status": status, "final_verdict": status });
+        let mut outcome = outcome(&[with(check("1", 1.0, status), by_tolerance)]);
+        let group = json!({ "id": "Localhost/a/0000:n=*/latency/time#mean", "members": 2, "score": 3.0, "improvement": -3.0,
+                            "tolerance": 2.5, "status": status, "decides": true, "final_verdict": status });
+        outcome.groups = serde_json::from_value(json!([group])).unwrap();
+        let word = outcome.groups[0].final_verdict.as_str();
+        let xml = junit(&outcome, FailOn::default()).unwrap();
+        let texts = xml.matches(&format!(">{word}: ")).count();
+        assert_eq!(texts, xml.matches("<testcase").count(), "{xml}");
+    }
+}
+
+#[test]
+fn an_interval_within_the_threshold_that_fails_has_its_reason_in_the_sentence() {
+    let interval = |low: f64, high: f64| json!({ "low": low, "high": high, "confidence": 0.95 });
+    let inconclusive = |is_dependent: bool| {
+        let aspect = json!({ "aspect": "shift", "ratio": 1.0128, "interval": interval(0.9874, 1.0343), "p_by_samples": p(0.3), "p_by_runs": p(0.5), "certainty": "none", "alone": "inconclusive", "runs_interval": null,
+                             "widened_interval": interval(0.94, 1.07) });
+        let properties = json!({ "fails": true, "interval": interval(0.9874, 1.0343), "aspects": [aspect],
+                                 "equal_if_independent": is_dependent });
+        headline(&outcome(&[with(check("1", 1.0128, "inconclusive"), properties)]))
+    };
+    let reason = "; equal only if the interval widened for samples that may depend on each other (-6.00 to +7.00 %) were within \
+                  the threshold";
+    assert!(
+        inconclusive(true).ends_with(&format!("a n=1 (time): +1.28 % (-1.26 to +3.43 %){reason}")),
+        "{}",
+        inconclusive(true)
+    );
+    assert!(!inconclusive(false).contains("depend"), "{}", inconclusive(false));
+}
+
+#[test]
 fn failures_that_do_not_decide_end_the_sentence() {
     let failures = json!({ "failures": [{ "failed": 0, "attempts": 8 }, { "failed": 3, "attempts": 11 }] });
     let outcome = outcome(&[with(check("1", 1.0, "equivalent"), failures)]);
@@ -591,8 +663,16 @@ fn of_several_checks_that_fail_more_often_the_worst_is_named_with_their_number()
     let sentence = |checks: &[Value]| headline(&outcome(checks));
     assert_eq!(
         sentence(&[failing("1", 7), failing("2", 10), failing("3", 10), check("4", 1.0, "equivalent")]),
-        "`b` is failing more often in 3 checks (most in a n=2 (time): 10 of 20 attempts instead of 0 of 20) than `a`; other \
+        "`b` is failing more often in 3 cells (most in a n=2: 10 of 20 attempts instead of 0 of 20) than `a`; other \
          checks: 1 equivalent"
+    );
+    assert_eq!(
+        sentence(&[
+            failing("1", 7),
+            with(failing("1", 7), json!({ "id": "Localhost/a/0000:n=1/throughput/rate#mean" }))
+        ]),
+        "`b` is failing more often (7 of 20 attempts instead of 0 of 20) in a n=1 than `a`",
+        "the metrics of a cell have the same attempts"
     );
     assert_eq!(
         sentence(&[failing("1", 7)]),

@@ -17,7 +17,7 @@ use wb_tests::Registry;
 
 use super::VariantsError;
 use super::criterion::{
-    build_criterion, counted_values, disturbed_count, measured_rounds, primary_metrics, round_attempts,
+    build_criterion, counted_values, disturbed_count, makes_no_more, measured_rounds, primary_metrics, round_attempts,
 };
 use super::experiment::write_experiment;
 use super::inputs::measured_inputs;
@@ -199,6 +199,7 @@ fn evaluate(
                     failed: cell.failures.failed as u32,
                     attempts: cell.failures.attempts as u32,
                 },
+                makes_no_more: makes_no_more(cell, &design.sampling),
                 is_given_up: shortfall_reason.is_some() && cell.ended_by.is_some(),
                 shortfall_reason,
                 inputs: measured_inputs(cell, registry)?,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use wb_compare::AttemptCounts;
 use wb_compare::experiment::{ComparedMetric, Criterion, attempt_rounds};
 use wb_compare::sequential_test::VariantAttempts;
 use wb_compare::statistical::threshold::NegligibleRatios;
-use wb_model::{AttemptOutcome, Metric, MetricKey, Purpose};
-use wb_plan::{Cell, Plan};
+use wb_model::{AttemptOutcome, Metric, MetricKey, Purpose, Validity};
+use wb_plan::{Cell, Plan, Sampling};
 use wb_study::result::{AttemptResult, CellResult};
 
 use super::VariantsError;
@@ -72,7 +73,26 @@ pub(super) fn measured_rounds(cell: &CellResult) -> BTreeSet<u32> {
 /// The attempts of a cell in the rounds in which it had its turn.
 pub(super) fn round_attempts(cell: &CellResult) -> VariantAttempts {
     let turns = cell.attempts.iter().filter(|attempt| takes_turn(attempt.purpose, &attempt.outcome));
-    VariantAttempts::of_rounds(turns.map(|attempt| !attempt.outcome.is_completed()))
+    let warm_ups = cell.attempts.iter().filter(|attempt| attempt.purpose == Purpose::WarmUp);
+    VariantAttempts {
+        warm_ups: count_warm_ups(warm_ups.map(|attempt| &attempt.outcome)),
+        ..VariantAttempts::of_rounds(turns.map(|attempt| !attempt.outcome.is_completed()))
+    }
+}
+
+/// Counts attempts at warm-ups. One that the user ended is repeated.
+pub(super) fn count_warm_ups<'a>(outcomes: impl Iterator<Item = &'a AttemptOutcome>) -> AttemptCounts {
+    let ended = outcomes.filter(|outcome| **outcome != AttemptOutcome::Cancelled);
+    let one = |outcome: &AttemptOutcome| AttemptCounts { failed: u32::from(!outcome.is_completed()), attempts: 1 };
+    ended.map(one).fold(AttemptCounts::default(), std::ops::Add::add)
+}
+
+/// Whether as many of the last attempts of a cell had no valid values as it may make in a row, or it was refused.
+pub(super) fn makes_no_more(cell: &CellResult, sampling: &Sampling) -> bool {
+    let mut last = cell.attempts.iter().rev().peekable();
+    let is_refused = last.peek().is_some_and(|last| matches!(last.outcome, AttemptOutcome::Refused { .. }));
+    let in_a_row = last.take_while(|attempt| attempt.validity != Some(Validity::Valid)).count();
+    is_refused || in_a_row as u32 >= sampling.attempts
 }
 
 /// The number of counted samples with a value of a metric that were disturbed from outside the workload.

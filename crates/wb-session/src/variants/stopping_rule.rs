@@ -5,12 +5,12 @@ use std::sync::OnceLock;
 
 use wb_compare::experiment::{ComparedMetric, attempt_rounds, blocks_by_round, left_behind};
 use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, SequentialTest, StoppingState, VariantAttempts};
-use wb_model::{Case, CellId, pluralize};
+use wb_model::{Case, CellId, Purpose, pluralize};
 use wb_plan::Sampling;
 use wb_run::StoppingDecision;
 use wb_run::active_cell::{ActiveCell, NextStep};
 
-use super::criterion::takes_turn;
+use super::criterion::{count_warm_ups, takes_turn};
 
 /// Stops the sampling of variants as soon as their comparisons are decided. All cases are measured in rounds and are one
 /// family, so that each decision depends on the samples of all of them.
@@ -104,7 +104,9 @@ impl AbStoppingRule {
         }
         let variant = cases[own].variants.iter().find(|variant| std::ptr::eq(variant.cell, &cells[at]));
         let Some(variant) = variant else { return StoppingDecision::Continue };
-        if let Some(reason) = variant.ended.as_ref().or_else(|| cases[own].reason_to_end()) {
+        // Attempts of those that are left can still decide about the failures of those that ended.
+        let reason_of_case = || cases[own].reason_to_end().filter(|_| states[own].0 != StoppingState::Continue);
+        if let Some(reason) = variant.ended.as_ref().or_else(reason_of_case) {
             return StoppingDecision::Finish(reason.clone());
         }
         // As many attempts at each sample as its cell may make, whatever of the others fails.
@@ -190,7 +192,12 @@ fn turns(cell: &ActiveCell) -> impl Iterator<Item = bool> {
 /// The attempts of a cell in the rounds in which it had its turn.
 fn round_attempts(cell: &ActiveCell) -> VariantAttempts {
     let in_rounds = turns(cell).zip(&cell.evaluated).filter(|(takes_turn, _)| *takes_turn);
-    VariantAttempts::of_rounds(in_rounds.map(|(_, evaluated)| !evaluated.attempt.ended.outcome.is_completed()))
+    let warm_ups = cell.evaluated.iter().map(|evaluated| &evaluated.attempt.ended);
+    let warm_ups = warm_ups.filter(|ended| ended.purpose == Purpose::WarmUp);
+    VariantAttempts {
+        warm_ups: count_warm_ups(warm_ups.map(|ended| &ended.outcome)),
+        ..VariantAttempts::of_rounds(in_rounds.map(|(_, evaluated)| !evaluated.attempt.ended.outcome.is_completed()))
+    }
 }
 
 /// The valid values of a metric of a cell, with their rounds.

@@ -179,6 +179,59 @@ fn more_frequent_failures_are_decided_or_reported_as_undecided() {
     assert!(lab.read("T.html").contains("undecided which fails more"));
 }
 
+/// Whether it fails in its warm-ups or its samples, whichever of both it is, and however many attempts are made in a row: the
+/// attempts of the other one decide, as far as the blocks allow.
+#[test]
+fn a_variant_that_always_crashes_is_decided_by_the_attempts_of_the_other_one() {
+    let lab = lab();
+    for (at, (options, crashes_first, is_decided)) in [
+        ("--samples 9", false, true),
+        ("--samples 9 --warm-up 0", false, true),
+        ("--attempts 10", false, true),
+        ("", true, true),
+        ("--warm-up 0", true, true),
+        ("--samples 7 --attempts 1", false, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let variants = if crashes_first { "crash:cmd:false base" } else { "base crash:cmd:false" };
+        let line = |into: &str, options: &str| {
+            format!("ab demo --min-time 1ms --seed {at} {options} --into {into} --json -- {variants}")
+        };
+        let into = format!("R{at}");
+        let ran = lab.weighbridge(&line(&into, options));
+        let result = ran.json();
+        let case = &result["cases"][0];
+        let other = &case["variants"][1];
+        let transcript = ran.transcript();
+        // A first variant without a sample could not be measured; the other one that fails more is worse.
+        assert_eq!(ran.code, if is_decided && !crashes_first { 2 } else { 3 }, "{options}: {transcript}");
+        assert_eq!(other["failures_rose"], is_decided && !crashes_first, "{options}: {transcript}");
+        assert_eq!(other["failures_undecided"], !is_decided, "{options}: {transcript}");
+        assert_eq!(case["state"] == "decided", is_decided, "{options}: {transcript}");
+        if !crashes_first {
+            let again = lab.weighbridge(&line(&into, options));
+            assert_eq!(again.json(), result, "{options}: {}", again.transcript());
+        }
+        // The same verdict in every output.
+        let shown = lab.weighbridge(&format!("report {into}")).out.split_whitespace().collect::<Vec<_>>().join(" ");
+        lab.weighbridge(&format!("report {into} --html {into}.html")).expect_code(3);
+        for output in [&shown, &lab.read(format!("{into}.html"))] {
+            let verdict = output.replace("undecided which fails more", "");
+            assert_eq!(verdict.contains("fails more"), is_decided && !crashes_first, "{options}: {output}");
+        }
+        // Advice works.
+        let Some(required) = other["failure_attempts_to_decide"].as_u64() else { continue };
+        assert!(!is_decided, "{options}: {transcript}");
+        let advice = format!("{required} attempts of base would decide it: --samples {required} in a new folder");
+        assert!(shown.contains(&advice), "{advice}: {shown}");
+        let followed = options.replace("--samples 7", &format!("--samples {required}"));
+        let followed = lab.weighbridge(&line("followed", &followed)).expect_code(2);
+        assert_eq!(followed.json()["cases"][0]["variants"][1]["failures_undecided"], false);
+    }
+}
+
 /// As a counter of operations: it may be zero.
 #[test]
 fn a_primary_metric_that_does_not_measure_performance_is_compared() {
@@ -342,15 +395,15 @@ fn a_variant_that_always_fails_keeps_no_other_from_a_decision() {
     let again = lab.weighbridge(&line).expect_code(2);
     assert_eq!(again.json()["cases"], result["cases"], "it is not tried again without the others");
     let text = lab.weighbridge(&line.replace(" --json", "")).expect_code(2);
-    text.expect_stdout("decided after").expect_stdout("3 of 3 attempts failed").expect_stdout("not measured");
+    text.expect_stdout("decided after").expect_stdout("3 of 3 attempts failed").expect_stdout("fails more");
     // Also if it fails at last only.
     let count = lab.path("count").display().to_string();
     let late = lab.program("late", &format!("#!/bin/sh\necho >>{count}; [ $(wc -l <{count}) -le 7 ]\n"));
     let late = lab.weighbridge(&format!("ab demo {QUICK} --into L -- base late:cmd:{} same:base", late.display()));
     late.expect_code(3).expect_stdout("decided after").expect_stdout("partial (7 of ");
-    // Nothing can be compared with the first variant.
+    // Only failures can be compared with those of the first variant.
     let first = lab.weighbridge(&format!("ab demo {QUICK} --into S -- broken:cmd:false base")).expect_code(3);
-    first.expect_stdout("0 blocks of at most 30: not decided");
+    first.expect_stdout("decided by failed attempts").expect_stdout("significantly fewer than of broken (3 of 3)");
 }
 
 #[test]

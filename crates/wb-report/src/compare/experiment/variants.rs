@@ -27,7 +27,7 @@ pub(crate) fn sections(variants: &VariantExperiment, with_scale: bool) -> Vec<Ca
             title: title(&first.case, &variants.criterion),
             about: describe_specs(case),
             tables: case.iter().map(of_metric).collect(),
-            remarks: remarks(first),
+            remarks: remarks(first, variants.max_blocks),
             end: Some(stop_summary(case, variants)),
         })
     };
@@ -111,8 +111,8 @@ pub(crate) fn format_figures(variant: &VariantSummary, unit: &CommonUnit<'_>) ->
 pub(crate) fn verdict(variant: &VariantSummary) -> (&'static str, Tone) {
     match variant.result {
         None => ("reference", Tone::Quiet),
-        Some(_) if variant.samples == 0 => ("not measured", Tone::Bad),
         Some(_) if variant.failures_rose => ("fails more", Tone::Bad),
+        Some(_) if variant.samples == 0 => ("not measured", Tone::Bad),
         Some(result) => {
             let verdict = FinalVerdict::from(result.verdict);
             (verdict.as_str(), tone(verdict))
@@ -121,18 +121,19 @@ pub(crate) fn verdict(variant: &VariantSummary) -> (&'static str, Tone) {
 }
 
 /// Warnings about duplicate variants, failed attempts, and the reasons why variants have fewer samples than required.
-pub(crate) fn remarks(case: &VariantCase) -> Vec<(String, String)> {
+pub(crate) fn remarks(case: &VariantCase, max_blocks: usize) -> Vec<(String, String)> {
     let warnings = case.duplicates.iter().map(|duplicate| ("warning".to_owned(), duplicate.to_string()));
     let short = case.variants.iter().filter_map(|variant| Some((variant.name.clone(), variant.shortfall.clone()?)));
-    warnings.chain(failure_remarks(case)).chain(short).collect()
+    warnings.chain(failure_remarks(case, max_blocks)).chain(short).collect()
 }
 
 /// The failed attempts of each variant beside those of the first one, if any failed.
-fn failure_remarks(case: &VariantCase) -> Vec<(String, String)> {
+fn failure_remarks(case: &VariantCase, max_blocks: usize) -> Vec<(String, String)> {
     let Some((first, others)) = case.variants.split_first() else { return Vec::new() };
     let compared = others.iter().filter_map(|variant| Some((variant, variant.failure_p_value?)));
+    let max_blocks = max_blocks as u64;
     let remark = |(variant, p_value): (&VariantSummary, f64)| {
-        (variant.name.clone(), count_failures(variant) + &describe_failures(variant, first, p_value))
+        (variant.name.clone(), count_failures(variant) + &describe_failures(variant, first, p_value, max_blocks))
     };
     let of_others: Vec<(String, String)> = compared.map(remark).collect();
     // Its failures are beside those of each other variant, unless there is nothing to compare.
@@ -144,34 +145,50 @@ fn failure_remarks(case: &VariantCase) -> Vec<(String, String)> {
 /// `3 of 29 attempts failed`.
 fn count_failures(variant: &VariantSummary) -> String {
     let noun = if variant.failures.attempts == 1 { "attempt" } else { "attempts" };
-    format!("{} {noun} failed", failed_of(variant))
+    format!("{} {noun} failed", failed_of(variant.failures))
 }
 
 /// `3 of 29`.
-fn failed_of(VariantSummary { failures: AttemptCounts { failed, attempts }, .. }: &VariantSummary) -> String {
-    let failed = if *failed == 0 { "none".to_owned() } else { failed.to_string() };
+fn failed_of(AttemptCounts { failed, attempts }: AttemptCounts) -> String {
+    let failed = if failed == 0 { "none".to_owned() } else { failed.to_string() };
     format!("{failed} of {attempts}")
 }
 
 /// How a variant's failures compare with those of the first one, and what would decide it if nothing does.
-fn describe_failures(variant: &VariantSummary, first: &VariantSummary, p_value: f64) -> String {
-    let of_first = format!("of {} ({})", first.name, failed_of(first));
+fn describe_failures(variant: &VariantSummary, first: &VariantSummary, p_value: f64, max_blocks: u64) -> String {
+    let first_failures = variant.failures_of_first.unwrap_or(first.failures);
+    let of_first = format!("of {} ({})", first.name, failed_of(first_failures));
     let p_value = format!("p {}", format_p_value(p_value));
     if variant.failures_rose {
         return format!(", significantly more than {of_first}, {p_value}");
     }
     if !variant.failures_undecided {
-        let is_equal = variant.failures == first.failures;
+        let is_equal = variant.failures == first_failures;
         let compared = if is_equal { "as many as" } else { "significantly fewer than" };
         return format!(", {compared} {of_first}, {p_value}");
     }
-    let remedy = match variant.failure_attempts_to_decide {
-        Some(attempts) => format!(
-            "if as many fail as so far, {attempts} attempts of each would decide it: --samples {attempts} in a new folder"
-        ),
-        None => "they differ too little for any number of attempts to decide it".to_owned(),
+    let who = match [first, variant].map(|one| one.makes_no_more_attempts) {
+        [false, true] => &first.name,
+        [true, false] => &variant.name,
+        _ => "each",
     };
-    format!(", beside {} of {}: undecided which fails more, {p_value}; {remedy}", failed_of(first), first.name)
+    let remedy = match variant.failure_attempts_to_decide {
+        None => match [first, variant].into_iter().find(|one| one.makes_no_more_attempts) {
+            Some(ended) => format!("{} makes no more attempts", ended.name),
+            None => "they differ too little for any number of attempts to decide it".to_owned(),
+        },
+        Some(attempts) => {
+            let decide = format!("if as many fail as so far, {attempts} attempts of {who} would decide it");
+            // With as many blocks as this run can have, a new one would end like it.
+            if u64::from(attempts) > max_blocks {
+                format!("{decide}: --samples {attempts} in a new folder")
+            } else {
+                decide
+            }
+        }
+    };
+    let beside = failed_of(first_failures);
+    format!(", beside {beside} of {}: undecided which fails more, {p_value}; {remedy}", first.name)
 }
 
 /// Of the metric with the most blocks.
@@ -188,6 +205,7 @@ fn stop_summary(case: &[VariantCase], variants: &VariantExperiment) -> String {
                 case.blocks
             )
         }
+        StoppingState::Decided if case.blocks == 0 => "decided by failed attempts".to_owned(),
         StoppingState::Decided => format!("decided after {blocks}{}", undecided_failures(case)),
         StoppingState::AtLimit => {
             format!("{blocks}, the maximum{}: raise --max-blocks in a new folder", undecided_failures(case))

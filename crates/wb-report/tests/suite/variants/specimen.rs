@@ -41,6 +41,7 @@ pub(crate) fn experiment() -> Experiment {
         attempts: VariantAttempts { rounds: BLOCKS, ..VariantAttempts::default() },
         disturbed: 0,
         failures: wb_compare::AttemptCounts::default(),
+        makes_no_more: false,
         shortfall_reason: None,
         is_given_up: false,
         inputs: VariantInputs::default(),
