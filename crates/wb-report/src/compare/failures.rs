@@ -8,7 +8,7 @@ use wb_compare::statistical::{AspectComparison, Certainty, Verdict};
 
 use wb_stats::CONFIDENCE;
 
-use super::headline::short_cell_name;
+use super::short_names::short_cell_name;
 use crate::phrasing::format_p_value;
 
 /// The failed attempts of a check that is worse by them alone: `0 of 10 → 9 of 19 failed`.

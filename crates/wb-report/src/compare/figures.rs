@@ -11,8 +11,8 @@ use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
 use wb_stats::{NoiseSource, RunModes};
 
+use super::change_size::is_weighted_score;
 use super::failures::{describe_failed, describe_failure_certainty};
-use super::headline::is_weighted_score;
 use super::threshold_range::format_threshold;
 use crate::phrasing::NO_VALUE;
 use crate::text::Tone;

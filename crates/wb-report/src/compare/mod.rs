@@ -3,6 +3,7 @@
 //! Start with [`text()`] and [`html`].
 
 mod averages;
+mod change_size;
 mod context;
 mod csv;
 pub(crate) mod experiment;
@@ -18,6 +19,7 @@ mod noise;
 mod page;
 mod parts;
 mod plots;
+mod short_names;
 mod threshold_range;
 mod totals;
 mod wording;

@@ -9,9 +9,10 @@ use wb_compare::{CheckId, ComparisonResult, Statistic};
 use super::check_table::name_better;
 use super::verdict_style::VerdictStyles;
 use crate::chart::{ForestPlot, ForestRow};
+use crate::compare::change_size::is_worse_by_failures_alone;
 use crate::compare::failures::describe_failed;
 use crate::compare::figures::{describe_difference, difference, inconclusive_reason, magnitude, shown_interval};
-use crate::compare::headline::{is_worse_by_failures_alone, short_name};
+use crate::compare::short_names::short_name;
 use crate::compare::wording::Wording;
 use crate::page::components::{IdGenerator, PageFigure};
 
