@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_named() {
+    fn unknown_values_are_named() {
         let mut odd = result("x", 0.9);
         odd[1]["result"]["data"]["odd"] = odd[1]["result"]["data"]["MOF"].clone();
         let message = |text: &str| read("r", text.as_bytes()).unwrap_err().to_string();

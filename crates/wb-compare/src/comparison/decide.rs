@@ -216,7 +216,7 @@ pub(super) fn decide(
         && !statistical_check.is_some_and(statistical::MetricComparison::failures_rose)
         && by_statistics.is_some_and(|check| match requested {
             None => !has_enough_samples(check),
-            Some(_) => has_unknown_noise(check),
+            Some(_) => lacks_noise_estimate(check),
         });
     let decided = match (by_statistics, status) {
         _ if is_incomparable => FinalVerdict::Incomparable,
@@ -249,7 +249,7 @@ fn has_enough_samples(check: &statistical::MetricComparison) -> bool {
 }
 
 /// Whether nothing shows how noisy the samples are, since each side has a single one, and nothing is assumed of them.
-fn has_unknown_noise(check: &statistical::MetricComparison) -> bool {
+fn lacks_noise_estimate(check: &statistical::MetricComparison) -> bool {
     check.counts.samples == [1, 1] && check.source.is_none() && !uses_noise_model(check)
 }
 

@@ -99,6 +99,7 @@ pub(super) fn judge_groups(
     let p_values: Vec<f64> = compared.iter().flatten().map(|it| it.p_value).collect();
     let mut adjusted = benjamini_hochberg(&p_values, ERROR_RATE).adjusted.into_iter();
     let judge = |(group, compared): (&Group<'_>, Option<GroupComparison>)| {
+        // What is not compared shows no difference.
         let p = compared.and_then(|_| adjusted.next()).unwrap_or(1.0);
         let tolerance = group.cell(build)?.tolerance;
         let verdict = compared.map(|compared| compared.verdict(tolerance, p, ERROR_RATE));
@@ -198,6 +199,7 @@ fn dominant_member(
     average: Average,
     improvements: &[(usize, f64)],
 ) -> Option<DominantMember> {
+    // What became zero has no logarithm, and is counted apart.
     let part = |improvement: f64| average.term(improvement).unwrap_or_default().abs();
     let all: f64 = improvements.iter().map(|(_, improvement)| part(*improvement)).sum();
     let (at, improvement) = *improvements.iter().find(|(_, improvement)| part(*improvement) > all / 2.0)?;

@@ -143,6 +143,7 @@ impl FailureComparison {
     /// The p-value in the family after this number of attempts of each, if as many of them fail as so far.
     fn projected_p(&self, attempts: [Option<u32>; 2]) -> f64 {
         let project = |counts: AttemptCounts, attempts: Option<u32>| {
+            // Without a number, a side makes no more attempts.
             let attempts = attempts.unwrap_or(0).max(counts.attempts);
             AttemptCounts { failed: (share(counts) * f64::from(attempts)).round() as u32, attempts }
         };

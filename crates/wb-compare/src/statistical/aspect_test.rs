@@ -277,6 +277,7 @@ fn pooled_variance(sides: [&Samples; 2], scale: RunScale) -> Option<VarianceEsti
             RunScale::Values { unit } => side.in_order().iter().map(|sample| sample / unit).collect(),
         };
         let degrees = values.len() as f64 - 1.0;
+        // A single sample has none, and no degree of freedom to weigh it.
         let stddev = Samples::new(&values).ok()?.stddev().unwrap_or(0.0);
         Some((stddev.powi(2) * degrees, degrees))
     };

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_noise_or_value_has_no_comparison() {
+    fn groups_without_noise_estimate_or_values_are_not_compared() {
         let single: [GroupRun; 1] = [vec![vec![1.0], vec![2.0]]];
         let two = [single[0].clone(), single[0].clone()];
         assert_eq!(compare_group([&single, &single], &[1.0; 2], prior()), None);

@@ -260,8 +260,8 @@ mod tests {
         assert_eq!(work_rejection(&job(TestType::Write), &stdout), "job-0 completed no write");
         assert_eq!(work_rejection(&read, &stdout.replace("\"error\": 0", "\"error\": 5")), "job-0 ended with error 5");
         // `continue_on_error`.
-        let went_on = stdout.replace("\"error\": 0", "\"error\": 0, \"total_err\": 7, \"first_error\": 5");
-        assert_eq!(work_rejection(&read, &went_on), "7 operations of job-0 failed, the first with error 5");
+        let continued = stdout.replace("\"error\": 0", "\"error\": 0, \"total_err\": 7, \"first_error\": 5");
+        assert_eq!(work_rejection(&read, &continued), "7 operations of job-0 failed, the first with error 5");
         assert_eq!(
             work_rejection(&read, &stdout.replacen("\"short_ios\": 0", "\"short_ios\": 3", 1)),
             "3 reads of job-0 were short or dropped"

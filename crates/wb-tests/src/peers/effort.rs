@@ -220,8 +220,8 @@ impl<'a> SizeComparison<'a> {
     fn note_setup(&self, measurement: &mut Measurement, slope: &Slope) {
         let Slope { bytes, further, shift, full, .. } = slope;
         let setup = full - shift.estimate / further * bytes;
-        let is_known = shift.interval.is_some_and(|interval| interval.low > 0.0);
-        if is_known && setup > NOTABLE_SETUP * full {
+        let is_certain = shift.interval.is_some_and(|interval| interval.low > 0.0);
+        if is_certain && setup > NOTABLE_SETUP * full {
             let needed = setup * (1.0 - SMALL_SETUP) / SMALL_SETUP * further / shift.estimate;
             measurement.findings.push(format!(
                 "{}: {} of {} do not depend on the bytes, so that the rate is that of setting up; with {} it would be a \
