@@ -47,14 +47,15 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let is_requested = |subject: &&dyn Subject| {
-        args.subjects.is_empty() || args.subjects.iter().any(|part| subject.name().contains(part.as_str()))
-    };
-    let subjects: Vec<&dyn Subject> = subjects::ALL.iter().copied().filter(is_requested).collect();
-    if subjects.is_empty() {
-        eprintln!("error: no program is called so; --list shows their names");
+    let matches = |subject: &&dyn Subject, part: &String| subject.name().contains(part.as_str());
+    if let Some(unknown) = args.subjects.iter().find(|part| !subjects::ALL.iter().any(|it| matches(it, part))) {
+        let names: Vec<&str> = subjects::ALL.iter().map(|subject| subject.name()).collect();
+        eprintln!("error: no program `{unknown}`: expected one of {}", names.join(", "));
         return ExitCode::from(2);
     }
+    let is_requested =
+        |subject: &&dyn Subject| args.subjects.is_empty() || args.subjects.iter().any(|part| matches(subject, part));
+    let subjects: Vec<&dyn Subject> = subjects::ALL.iter().copied().filter(is_requested).collect();
     if args.list {
         subjects.iter().for_each(|subject| println!("{}", subject.name()));
         return ExitCode::SUCCESS;
