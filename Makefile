@@ -28,6 +28,7 @@ lint: ## check formatting, words, clippy, and that building a crate alone compil
 	@scripts/setup demo test
 	cargo fmt --check
 	@scripts/check-words
+	@scripts/check-docs
 	cargo clippy --workspace --all-targets --release -- -D warnings
 	@scripts/check-selections
 
@@ -58,10 +59,10 @@ conformance: ## hold figures of other programs against their own reports (about 
 	@scripts/setup demo conformance
 	@scripts/conformance $(ARGS)
 
-bench: ## compare our speed with other tools, interleaved, and write docs/performance.md; ARGS="himeno --pairs 11" selects rows
+bench: ## compare our speed with other tools, interleaved, and write docs/performance-figures.md; ARGS="himeno --pairs 11" selects rows
 	@scripts/setup demo bench
 	cargo build --release -p weighbridge -p wb-bench
-	cargo run --release -p wb-bench -- --document docs/performance.md $(ARGS)
+	cargo run --release -p wb-bench -- --document docs/performance-figures.md $(ARGS)
 
 package: ## build what a user installs into target/package: a tarball and a .deb
 	@scripts/setup demo package

@@ -1,8 +1,13 @@
-//! Passes the commit and the build profile to the program, for `--version`.
+//! Passes the commit and the build profile to the program, for `--version`, and packs the schemas that it prints.
 
-use std::env;
+use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
+use std::{env, fs, io};
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 
 fn main() {
     println!("cargo::rerun-if-env-changed=WEIGHBRIDGE_COMMIT");
@@ -16,6 +21,8 @@ fn main() {
     println!("cargo::rustc-env=WEIGHBRIDGE_COMMIT={}", commit.as_deref().unwrap_or("unknown commit"));
     println!("cargo::rustc-env=WEIGHBRIDGE_PROFILE={}", profile().unwrap_or_else(|| "unknown".to_owned()));
     println!("cargo::rustc-env=WEIGHBRIDGE_TARGET={}", env::var("TARGET").unwrap_or_default());
+    println!("cargo::rerun-if-changed=../../schemas");
+    pack_schemas().expect("schemas are read and packed");
 }
 
 /// Returns the short hash and date of the commit, and whether tracked files differ from it. `None` outside a repository.
@@ -35,4 +42,18 @@ fn git(args: &[&str]) -> Option<String> {
 fn profile() -> Option<String> {
     let folder = env::var("OUT_DIR").ok()?;
     Some(Path::new(&folder).ancestors().nth(3)?.file_name()?.to_string_lossy().into_owned())
+}
+
+/// Writes `schemas.zlib`: a compressed JSON object with the text of each file of `schemas` by its name.
+fn pack_schemas() -> io::Result<()> {
+    let mut schemas = BTreeMap::new();
+    for entry in fs::read_dir("../../schemas")? {
+        let path = entry?.path();
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        schemas.insert(name, fs::read_to_string(&path)?);
+    }
+    let folder = env::var("OUT_DIR").map_err(io::Error::other)?;
+    let mut encoder = ZlibEncoder::new(fs::File::create(Path::new(&folder).join("schemas.zlib"))?, Compression::best());
+    encoder.write_all(&serde_json::to_vec(&schemas)?)?;
+    encoder.finish()?.sync_all()
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"weighbridge.local/endpoint"
 )
@@ -59,7 +61,7 @@ func serveHTTP(response http.ResponseWriter, request *http.Request) {
 }
 
 func answerHTTP(response http.ResponseWriter, request *http.Request, counts *endpoint.Counts) error {
-	bytes, err := strconv.ParseInt(request.Header.Get(receiveHeader), 10, 64)
+	requested, err := strconv.ParseUint(request.Header.Get(receiveHeader), 10, 64)
 	if err != nil {
 		return fmt.Errorf("invalid %s: %w", receiveHeader, err)
 	}
@@ -67,8 +69,12 @@ func answerHTTP(response http.ResponseWriter, request *http.Request, counts *end
 		return err
 	}
 	response.Header().Set("Content-Type", "application/octet-stream")
-	response.Header().Set("Content-Length", strconv.FormatInt(bytes, 10))
-	if err := endpoint.Send(response, bytes, counts); err != nil {
+	if requested == endpoint.Unlimited {
+		endpoint.SendUnlimited(response, counts)
+		return nil
+	}
+	response.Header().Set("Content-Length", strconv.FormatUint(requested, 10))
+	if err := endpoint.Send(response, int64(requested), counts); err != nil {
 		return err
 	}
 	// What is still in the buffer may fail as well.
@@ -132,8 +138,11 @@ func negotiatedHTTPS(secure *tls.Conn) endpoint.Negotiated {
 func requestHTTP(
 	ctx context.Context, transport *http.Transport, host string, options endpoint.Options, counts *endpoint.Counts,
 ) error {
+	if options.IsTimed() {
+		return requestTimedHTTP(ctx, transport, host, options, counts)
+	}
 	body := &payloadReader{left: options.Send}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+host+"/", body)
+	request, err := newRequest(ctx, host, body, uint64(options.Receive))
 	if err != nil {
 		return err
 	}
@@ -141,17 +150,74 @@ func requestHTTP(
 	if options.Send == 0 {
 		request.Body = http.NoBody
 	}
-	request.Header.Set(receiveHeader, strconv.FormatInt(options.Receive, 10))
-	response, err := transport.RoundTrip(request)
+	response, err := roundTrip(transport, request)
 	counts.Sent = options.Send - body.left
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the listener answered %s", response.Status)
-	}
 	return endpoint.Receive(response.Body, counts)
+}
+
+// requestTimedHTTP sends a body of unknown length, or closes the connection when it has received for long enough.
+func requestTimedHTTP(
+	ctx context.Context, transport *http.Transport, host string, options endpoint.Options, counts *endpoint.Counts,
+) error {
+	timer := options.StartTimer(counts)
+	defer timer.Stop()
+	var body io.Reader = http.NoBody
+	requested := uint64(endpoint.Unlimited)
+	if !options.IsTimedDownload() {
+		body, requested = &timedReader{timer, counts}, 0
+	}
+	request, err := newRequest(ctx, host, body, requested)
+	if err != nil {
+		return err
+	}
+	response, err := roundTrip(transport, request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if !options.IsTimedDownload() {
+		return endpoint.Receive(response.Body, counts)
+	}
+	// A read that waits ends with the body.
+	expired := time.AfterFunc(time.Until(timer.End), func() { response.Body.Close() })
+	defer expired.Stop()
+	return endpoint.ReceiveUntil(response.Body, timer, counts)
+}
+
+func newRequest(ctx context.Context, host string, body io.Reader, requested uint64) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+host+"/", body)
+	if err == nil {
+		request.Header.Set(receiveHeader, strconv.FormatUint(requested, 10))
+	}
+	return request, err
+}
+
+func roundTrip(transport *http.Transport, request *http.Request) (*http.Response, error) {
+	response, err := transport.RoundTrip(request)
+	if err == nil && response.StatusCode != http.StatusOK {
+		response.Body.Close()
+		return nil, fmt.Errorf("the listener answered %s", response.Status)
+	}
+	return response, err
+}
+
+// timedReader is a body of zeros that ends with the time.
+type timedReader struct {
+	timer  *endpoint.Timer
+	counts *endpoint.Counts
+}
+
+func (r *timedReader) Read(buffer []byte) (int, error) {
+	if r.timer.IsOver() {
+		r.timer.Stop()
+		return 0, io.EOF
+	}
+	atomic.AddInt64(&r.counts.Sent, int64(len(buffer)))
+	return len(buffer), nil
 }
 
 // payloadReader is a body of zeros that counts how much of it is left.

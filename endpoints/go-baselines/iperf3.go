@@ -26,8 +26,13 @@ type iperf3Result struct {
 			Reverse int `json:"reverse"`
 		} `json:"test_start"`
 	} `json:"start"`
-	Intervals []json.RawMessage `json:"intervals"`
-	End       struct {
+	Intervals []struct {
+		Sum struct {
+			End   float64 `json:"end"`
+			Bytes int64   `json:"bytes"`
+		} `json:"sum"`
+	} `json:"intervals"`
+	End struct {
 		Sent     iperf3Sum `json:"sum_sent"`
 		Received iperf3Sum `json:"sum_received"`
 	} `json:"end"`
@@ -154,15 +159,18 @@ func (c *iperf3Connection) Duration() time.Duration { return c.duration }
 
 func (c *iperf3Connection) run(ctx context.Context, options endpoint.Options, counts *endpoint.Counts) error {
 	c.duration = 0
+	if options.IsTimed() {
+		return c.runTimed(ctx, options, counts)
+	}
 	if options.Send > 0 {
-		result, err := c.transferOnce(ctx, options.Send)
+		result, err := c.transferOnce(ctx, sizeArguments(options.Send))
 		if err != nil {
 			return err
 		}
 		counts.Sent = result.End.Sent.Bytes
 	}
 	if options.Receive > 0 {
-		result, err := c.transferOnce(ctx, options.Receive, "-R")
+		result, err := c.transferOnce(ctx, append(sizeArguments(options.Receive), "-R"))
 		if err != nil {
 			return err
 		}
@@ -171,14 +179,51 @@ func (c *iperf3Connection) run(ctx context.Context, options endpoint.Options, co
 	return nil
 }
 
-func (c *iperf3Connection) transferOnce(ctx context.Context, bytes int64, more ...string) (iperf3Result, error) {
-	arguments := append([]string{"-n", strconv.FormatInt(bytes, 10), "-l", strconv.FormatInt(blockSize(bytes), 10)}, more...)
+// runTimed transfers for a number of seconds. iperf3 reports its intervals at the end, and none below 0.1 s.
+func (c *iperf3Connection) runTimed(ctx context.Context, options endpoint.Options, counts *endpoint.Counts) error {
+	if options.Duration%time.Second != 0 {
+		return fmt.Errorf("not supported: iperf3 takes whole seconds, not %v", options.Duration)
+	}
+	interval := max(options.Interval, 100*time.Millisecond).Seconds()
+	arguments := []string{"-t", strconv.FormatInt(int64(options.Duration/time.Second), 10), "-i", fmt.Sprintf("%g", interval)}
+	if options.IsTimedDownload() {
+		arguments = append(arguments, "-R")
+	}
+	opened := time.Now()
+	result, err := c.transferOnce(ctx, arguments)
+	if err != nil {
+		return err
+	}
+	var moved int64
+	for _, interval := range result.Intervals {
+		moved += interval.Sum.Bytes
+		at := opened.Add(time.Duration(interval.Sum.End * float64(time.Second)))
+		if options.IsTimedDownload() {
+			options.Report(at, 0, moved)
+		} else {
+			options.Report(at, moved, 0)
+		}
+	}
+	if options.IsTimedDownload() {
+		counts.Received = max(moved, result.End.Received.Bytes)
+	} else {
+		counts.Sent = max(moved, result.End.Sent.Bytes)
+	}
+	return nil
+}
+
+// sizeArguments are those of a transfer of this many bytes.
+func sizeArguments(bytes int64) []string {
+	return []string{"-n", strconv.FormatInt(bytes, 10), "-l", strconv.FormatInt(blockSize(bytes), 10)}
+}
+
+func (c *iperf3Connection) transferOnce(ctx context.Context, arguments []string) (iperf3Result, error) {
 	result, err := runIperf3(ctx, append(arguments, c.arguments...))
 	for tries := 1; tries < 50 && len(result.Intervals) == 0 && isBetweenTests(err) && sleep(ctx, 20*time.Millisecond); tries++ {
 		result, err = runIperf3(ctx, append(arguments, c.arguments...))
 	}
 	seconds := result.End.Received.Seconds
-	if len(more) == 0 {
+	if !slices.Contains(arguments, "-R") {
 		// The sender is done as soon as the last block is in the socket's buffer, the receiver when it is told so.
 		seconds = max(seconds, result.End.Sent.Seconds)
 	}

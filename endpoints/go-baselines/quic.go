@@ -66,7 +66,11 @@ func prepareQUIC(options endpoint.Options) (endpoint.Connect, error) {
 				if err != nil {
 					return err
 				}
-				return endpoint.Request(ctx, quicStream{stream}, options, counts)
+				err = endpoint.Request(ctx, quicStream{stream}, options, counts)
+				if options.IsTimedDownload() {
+					stream.CancelRead(0)
+				}
+				return err
 			},
 			close: func() { _ = dialed.CloseWithError(0, "") },
 		}, nil

@@ -31,6 +31,11 @@ type Options struct {
 	Send, Receive int64
 	Iterations    int
 	Timeout       time.Duration
+
+	// Of a dialer whose transfers take a fixed time
+	Duration, Interval time.Duration
+	Direction          string
+	report             func(at time.Time, sent, received int64)
 }
 
 // Negotiated names the protocols of a connection.
@@ -49,8 +54,8 @@ type Counts struct {
 // Connection is the dialer's side of a connection.
 type Connection interface {
 	Negotiated() Negotiated
-	// Transfer sends and receives as many bytes of payload as the options say. It counts those that were moved, also
-	// if it fails.
+	// Transfer sends and receives as many bytes of payload as the options say, or for as long. It counts those that
+	// were moved, also if it fails.
 	Transfer(ctx context.Context, options Options, counts *Counts) error
 	Close()
 }
@@ -96,13 +101,20 @@ func Main(implementation Implementation) {
 			fail(err)
 		}
 	case "dial":
+		duration := flags.Float64("duration", 0, "transfer for a fixed time, in `SECONDS`")
+		interval := flags.Float64("interval", 0.1, "time between two reports of such a transfer, in `SECONDS`")
+		flags.StringVar(&options.Direction, "direction", "", "upload or download, of such a transfer")
 		timeout := flags.Float64("timeout", 60, "time limit of connecting and of each iteration, in `SECONDS`")
 		flags.StringVar(&options.Address, "address", "", "`ADDRESS` that the listener printed")
 		flags.Int64Var(&options.Send, "send", 0, "`BYTES` to send in each iteration")
 		flags.Int64Var(&options.Receive, "receive", 0, "`BYTES` to receive in each iteration")
 		flags.IntVar(&options.Iterations, "iterations", 1, "`NUMBER` of transfers, one after the other")
 		_ = flags.Parse(os.Args[2:])
-		options.Timeout = time.Duration(*timeout * float64(time.Second))
+		span := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+		options.Timeout, options.Duration, options.Interval = span(*timeout), span(*duration), span(*interval)
+		if err := options.checkDirection(); err != nil {
+			fail(err)
+		}
 		if !dial(ctx, implementation, options) {
 			os.Exit(1)
 		}
@@ -146,6 +158,13 @@ func PrintServed(counts Counts, err error) {
 		Sent     int64   `json:"sent"`
 		Error    *string `json:"error"`
 	}{counts.Received, counts.Sent, text(err)})
+}
+
+type progress struct {
+	I        int      `json:"i"`
+	At       *float64 `json:"at"`
+	Sent     int64    `json:"sent"`
+	Received int64    `json:"received"`
 }
 
 type iteration struct {
@@ -197,6 +216,9 @@ func dial(ctx context.Context, implementation Implementation, options Options) b
 		err := failure
 		if err == nil {
 			var counts Counts
+			options.report = func(at time.Time, sent, received int64) {
+				printLine(progress{i, seconds(at), sent, received})
+			}
 			opened := time.Now()
 			err = transfer(ctx, connection, options, &counts)
 			last := time.Now()
@@ -233,7 +255,7 @@ func transfer(ctx context.Context, connection Connection, options Options, count
 	if err := connection.Transfer(ctx, options, counts); err != nil {
 		return err
 	}
-	if counts.Received != options.Receive {
+	if !options.IsTimed() && counts.Received != options.Receive {
 		return fmt.Errorf("received %d of %d bytes", counts.Received, options.Receive)
 	}
 	return nil

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,9 +28,10 @@ func Request(ctx context.Context, stream Stream, options Options, counts *Counts
 			return err
 		}
 	}
-	var header [8]byte
-	binary.BigEndian.PutUint64(header[:], uint64(options.Receive))
-	if _, err := stream.Write(header[:]); err != nil {
+	if options.IsTimed() {
+		return requestTimed(stream, options, counts)
+	}
+	if err := writeHeader(stream, uint64(options.Receive)); err != nil {
 		return err
 	}
 	if err := Send(stream, options.Send, counts); err != nil {
@@ -40,6 +43,67 @@ func Request(ctx context.Context, stream Stream, options Options, counts *Counts
 	return Receive(stream, counts)
 }
 
+func writeHeader(stream Stream, requested uint64) error {
+	var header [8]byte
+	binary.BigEndian.PutUint64(header[:], requested)
+	_, err := stream.Write(header[:])
+	return err
+}
+
+// requestTimed sends, or asks for, payload until the time is over. After a download the stream has to be reset.
+func requestTimed(stream Stream, options Options, counts *Counts) error {
+	timer := options.StartTimer(counts)
+	defer timer.Stop()
+	requested := uint64(0)
+	if options.Direction == Download {
+		requested = Unlimited
+	}
+	if err := writeHeader(stream, requested); err != nil {
+		return err
+	}
+	if options.Direction == Upload {
+		if err := SendUntil(stream, timer, counts); err != nil {
+			return err
+		}
+		timer.Stop()
+	}
+	if err := stream.CloseWrite(); err != nil {
+		return err
+	}
+	if options.Direction == Upload {
+		return Receive(stream, counts)
+	}
+	if err := stream.SetDeadline(timer.End); err != nil {
+		return err
+	}
+	return ReceiveUntil(stream, timer, counts)
+}
+
+// SendUntil writes payload until the time is over.
+func SendUntil(writer io.Writer, timer *Timer, counts *Counts) error {
+	for !timer.IsOver() {
+		written, err := writer.Write(payload[:])
+		atomic.AddInt64(&counts.Sent, int64(written))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReceiveUntil reads until the time is over. The end of the payload before is an error.
+func ReceiveUntil(reader io.Reader, timer *Timer, counts *Counts) error {
+	buffer := make([]byte, bufferSize)
+	for !timer.IsOver() {
+		read, err := reader.Read(buffer)
+		counts.addReceived(read)
+		if err != nil && !timer.IsOver() {
+			return fmt.Errorf("the transfer ended before its time: %w", err)
+		}
+	}
+	return nil
+}
+
 // Answer reads a request to its end and answers it.
 func Answer(stream Stream, counts *Counts) error {
 	var header [8]byte
@@ -49,7 +113,12 @@ func Answer(stream Stream, counts *Counts) error {
 	if err := Receive(stream, counts); err != nil {
 		return err
 	}
-	if err := Send(stream, int64(binary.BigEndian.Uint64(header[:])), counts); err != nil {
+	requested := binary.BigEndian.Uint64(header[:])
+	if requested == Unlimited {
+		SendUnlimited(stream, counts)
+		return nil
+	}
+	if err := Send(stream, int64(requested), counts); err != nil {
 		return err
 	}
 	return stream.CloseWrite()
@@ -68,17 +137,23 @@ func Send(writer io.Writer, bytes int64, counts *Counts) error {
 	return nil
 }
 
+// SendUnlimited writes payload until the dialer takes no more, which is the regular end.
+func SendUnlimited(writer io.Writer, counts *Counts) {
+	for {
+		written, err := writer.Write(payload[:])
+		counts.Sent += int64(written)
+		if err != nil {
+			return
+		}
+	}
+}
+
 // Receive reads to the end and counts what was read.
 func Receive(reader io.Reader, counts *Counts) error {
 	buffer := make([]byte, bufferSize)
 	for {
 		read, err := reader.Read(buffer)
-		if read > 0 {
-			if counts.First.IsZero() {
-				counts.First = time.Now()
-			}
-			counts.Received += int64(read)
-		}
+		counts.addReceived(read)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -86,4 +161,11 @@ func Receive(reader io.Reader, counts *Counts) error {
 			return err
 		}
 	}
+}
+
+func (c *Counts) addReceived(bytes int) {
+	if bytes > 0 && c.First.IsZero() {
+		c.First = time.Now()
+	}
+	atomic.AddInt64(&c.Received, int64(bytes))
 }

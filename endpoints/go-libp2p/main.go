@@ -122,7 +122,12 @@ func (c *connection) Transfer(ctx context.Context, options endpoint.Options, cou
 	if err = multistream.SelectProtoOrFail(perf, stream); err == nil {
 		err = endpoint.Request(ctx, stream, options, counts)
 	}
-	finish(stream, err)
+	if options.IsTimedDownload() {
+		// Closing it would leave the listener waiting for a window.
+		_ = stream.Reset()
+	} else {
+		finish(stream, err)
+	}
 	return err
 }
 

@@ -7,6 +7,7 @@ import ctypes
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from urllib.parse import urlsplit
 VERSIONS = {"HTTP/1.1": "http1", "HTTP/2.0": "http2", "1.1": "http1", "2": "http2"}
 
 
-def parse_args(*subcommands):
+def parse_args(*subcommands, needs):
+    """Arguments of the command line; ends with an error where one of the programs in `needs` is not installed"""
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers(dest="command", required=True)
     for name in subcommands:
@@ -32,7 +34,11 @@ def parse_args(*subcommands):
             command.add_argument("--receive", type=int, required=True)
             command.add_argument("--iterations", type=int, required=True)
             command.add_argument("--timeout", type=float, default=60)
-    return parser.parse_args()
+    options = parser.parse_args()
+    missing = [program for program in needs if shutil.which(program) is None]
+    if missing:
+        sys.exit(f"error: no such program: {', '.join(missing)}; install it")
+    return options
 
 
 def url_host(host):

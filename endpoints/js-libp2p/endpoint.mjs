@@ -3,7 +3,7 @@
 import { parseArgs } from 'node:util'
 import { isIPv6 } from 'node:net'
 import { multiaddr } from '@multiformats/multiaddr'
-import { Counts, PERF, answer, request } from './perf.mjs'
+import { Counts, PERF, answer, request, requestTimed } from './perf.mjs'
 import { createNode, negotiated } from './node.mjs'
 
 const seconds = () => performance.now() / 1000
@@ -39,6 +39,7 @@ function listenAddress ({ transport, host, port }) {
 async function dial (options) {
   const [send, receive, iterations] = [options.send, options.receive, options.iterations].map(Number)
   const milliseconds = Number(options.timeout) * 1000
+  const time = fixedTime(options)
   const { node, close } = await createNode({ ...options, timeout: milliseconds })
   const times = { t_dial: seconds(), t_connect: null }
   let connection
@@ -56,7 +57,10 @@ async function dial (options) {
     if (failure == null) {
       line.t_open = seconds()
       try {
-        await transfer(connection, send, receive, milliseconds, counts)
+        const report = () => print({ i, at: seconds(), sent: counts.sent, received: counts.received })
+        await transfer(connection, milliseconds, (stream) => time == null
+          ? requestAll(stream, send, receive, counts)
+          : requestTimed(stream, time, counts, report))
         line.t_last = seconds()
       } catch (caught) {
         line.error = caught.message
@@ -71,27 +75,48 @@ async function dial (options) {
   process.exit(failure == null ? 0 : 1)
 }
 
-async function transfer (connection, send, receive, milliseconds, counts) {
+/** The time that each transfer takes, if it is fixed. */
+function fixedTime ({ duration, interval, direction }) {
+  if (duration == null) return null
+  if (!['upload', 'download'].includes(direction)) throw new Error('invalid --direction: expected upload or download')
+  return { direction, duration: Number(duration), interval: Number(interval) }
+}
+
+async function requestAll (stream, send, receive, counts) {
+  await request(stream, send, receive, counts)
+  if (counts.received !== receive) throw new Error(`received ${counts.received} of ${receive} bytes`)
+}
+
+async function transfer (connection, milliseconds, run) {
   const signal = AbortSignal.timeout(milliseconds)
   const stream = await connection.newStream(PERF, { signal })
   const expire = () => stream.abort(new Error(`timed out after ${milliseconds / 1000} s`))
   signal.addEventListener('abort', expire)
   try {
-    await request(stream, send, receive, counts)
+    await run(stream)
   } catch (caught) {
     stream.abort(caught)
     throw caught
   } finally {
     signal.removeEventListener('abort', expire)
   }
-  if (counts.received !== receive) throw new Error(`received ${counts.received} of ${receive} bytes`)
 }
 
 const text = (fallback) => ({ type: 'string', default: fallback })
 const stack = { transport: text(), security: text(), muxer: text() }
 const commands = {
   listen: [listen, { ...stack, host: text('127.0.0.1'), port: text('0') }],
-  dial: [dial, { ...stack, address: text(), send: text(), receive: text(), iterations: text('1'), timeout: text('60') }]
+  dial: [dial, {
+    ...stack,
+    address: text(),
+    send: text('0'),
+    receive: text('0'),
+    iterations: text('1'),
+    timeout: text('60'),
+    duration: text(),
+    interval: text('0.1'),
+    direction: text()
+  }]
 }
 
 try {

@@ -27,7 +27,6 @@ pub enum FrameError {
     /// Reading or writing the pipe failed.
     #[error("pipe error: {0}")]
     Io(#[from] io::Error),
-    /// The pipe ended inside a frame.
     #[error("the pipe ended inside a message")]
     Truncated,
     /// An impossible length: the bytes come from something else.
@@ -42,7 +41,7 @@ pub enum FrameError {
 }
 
 impl FrameError {
-    /// Whether a message cannot be written, whatever the pipe: nothing of it was.
+    /// Whether the message itself cannot be written, whatever the pipe; nothing of it was written.
     pub(crate) fn is_of_message(&self) -> bool {
         matches!(self, Self::TooLarge(_) | Self::Header(_))
     }
@@ -145,6 +144,7 @@ mod tests {
         assert!(error.to_string().starts_with("invalid message header \"Welcome \""), "{error}");
     }
 
+    // A stranger could otherwise have any amount of memory allocated by four bytes.
     #[test]
     fn an_announced_length_allocates_nothing() {
         let bytes = [MAX_LENGTH.to_le_bytes(); 2].concat();
@@ -182,8 +182,8 @@ mod tests {
         ) {
             let mut bytes = garbage;
             if small && bytes.len() >= 8 {
-                for at in [1, 2, 3, 5, 6, 7] {
-                    bytes[at] = 0;
+                for index in [1, 2, 3, 5, 6, 7] {
+                    bytes[index] = 0;
                 }
             }
             let _ = read_all(&bytes);

@@ -1,4 +1,5 @@
-//! Keepalive and idle timeout of a pipe.
+//! Keepalive and idle timeout of a pipe. A broken link causes no end of file, so over ssh both sides send bytes every
+//! few seconds, and give up the other side when none arrive.
 
 use std::io;
 use std::pin::Pin;

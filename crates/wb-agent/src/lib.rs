@@ -3,7 +3,7 @@
 //! Every measured process is a child of an agent. The agent is a process of its own, also on the local machine: when
 //! its controller exits, its input ends, and it then kills its processes and removes its files. It deals with
 //! processes, files, telemetry and machine facts and knows nothing of tests; retries, scheduling and evaluation belong
-//! to higher layers.
+//! to higher layers. `ssh` carries the same pipe.
 //!
 //! Start with [`worker`] (the client interface), then read [`protocol`] (the messages) and [`serve`] (the
 //! implementation).

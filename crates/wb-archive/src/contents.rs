@@ -20,7 +20,7 @@ pub const FILE_MODE: u32 = 0o644;
 /// Permissions of generated programs and folders.
 pub const PROGRAM_MODE: u32 = 0o755;
 
-/// Folders that sources are packed without: what is built, installed or recorded by version control.
+/// Folders of sources that are not packed: what is built, installed or recorded by version control.
 pub const SKIPPED_IN_SOURCES: [&str; 3] = ["target", "node_modules", ".git"];
 
 /// The contents of an archive, by path.
@@ -32,30 +32,22 @@ pub struct Contents {
 /// Where a member comes from.
 #[derive(Debug)]
 pub(crate) enum MemberSource {
-    /// A folder.
     Folder {
-        /// Its permissions.
         mode: u32,
     },
     /// A file of this machine.
     File {
         /// Its location.
         path: PathBuf,
-        /// Its permissions.
         mode: u32,
     },
-    /// A generated file.
     Generated {
-        /// Its content.
         content: Vec<u8>,
-        /// Its permissions.
         mode: u32,
     },
-    /// A symbolic link.
     Link {
         /// Its location.
         path: PathBuf,
-        /// Its target.
         target: String,
     },
 }
@@ -144,8 +136,8 @@ impl Contents {
     }
 
     fn insert(&mut self, name: &str, source: MemberSource, path: &Path) -> Result<(), ArchiveError> {
-        let is_in_file = name.match_indices('/').any(|(at, _)| {
-            self.sources.get(&name[..at]).is_some_and(|parent| !matches!(parent, MemberSource::Folder { .. }))
+        let is_in_file = name.match_indices('/').any(|(position, _)| {
+            self.sources.get(&name[..position]).is_some_and(|parent| !matches!(parent, MemberSource::Folder { .. }))
         });
         if is_in_file || self.contains(name) || name == MANIFEST {
             return Err(ArchiveError::Duplicate { name: name.to_owned(), path: path.to_owned() });
@@ -161,8 +153,8 @@ impl Contents {
     }
 
     fn add_parents(&mut self, name: &str) {
-        for (at, _) in name.match_indices('/') {
-            self.sources.entry(name[..at].to_owned()).or_insert(MemberSource::Folder { mode: PROGRAM_MODE });
+        for (position, _) in name.match_indices('/') {
+            self.sources.entry(name[..position].to_owned()).or_insert(MemberSource::Folder { mode: PROGRAM_MODE });
         }
     }
 
@@ -197,7 +189,7 @@ impl Contents {
             }
             MemberSource::Generated { content, mode } => {
                 refuse_secret(Path::new(name), &content[..])?;
-                MemberKind::File { size: content.len() as u64, mode: *mode, sha256: Sha256::of(content) }
+                MemberKind::File { size: content.len() as u64, mode: *mode, sha256: Sha256::digest(content) }
             }
             MemberSource::File { path, mode } => {
                 let open = || File::open(path).map_err(ArchiveError::io("read", path));
@@ -215,17 +207,19 @@ impl Contents {
 
 /// Refuses a file that contains a declared secret.
 fn refuse_secret(path: &Path, content: impl Read) -> Result<(), ArchiveError> {
-    match reader_contains_declared(content).map_err(ArchiveError::io("read", path))? {
-        true => Err(ArchiveError::Secret { path: path.to_owned() }),
-        false => Ok(()),
+    if reader_contains_declared(content).map_err(ArchiveError::io("read", path))? {
+        Err(ArchiveError::Secret { path: path.to_owned() })
+    } else {
+        Ok(())
     }
 }
 
 /// Refuses a name or the target of a link that contains a declared secret.
 fn refuse_secret_name(name: &str) -> Result<(), ArchiveError> {
-    match contains_declared(name) {
-        true => Err(ArchiveError::SecretInName { name: mask_declared(name).into_owned() }),
-        false => Ok(()),
+    if contains_declared(name) {
+        Err(ArchiveError::SecretInName { name: mask_declared(name).into_owned() })
+    } else {
+        Ok(())
     }
 }
 

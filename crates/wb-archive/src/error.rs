@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use wb_model::Sha256;
 use wb_record::RecordError;
+use wb_sys::PathError;
 
 use crate::manifest::MAX_MANIFEST;
 use crate::peers_file::PeersFileError;
@@ -12,70 +13,30 @@ use crate::peers_file::PeersFileError;
 /// Why an archive could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// An operation on a file failed.
-    #[error("cannot {operation} `{}`: {source}", path.display())]
-    Io {
-        /// The operation: `read`, `write`.
-        operation: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] PathError),
     /// The run cannot be read, or a controller is writing to it.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The archive exists already.
     #[error("{} exists already", path.display())]
-    OutputExists {
-        /// The archive.
-        path: PathBuf,
-    },
-    /// The archive would be in the run folder.
+    OutputExists { path: PathBuf },
     #[error("invalid archive {}: it would be in the run folder, which is not changed", path.display())]
-    OutputInRun {
-        /// The archive.
-        path: PathBuf,
-    },
-    /// Something that is neither a file, a folder nor a link.
+    OutputInRun { path: PathBuf },
     #[error("cannot pack {}: it is neither a file, a folder nor a link", path.display())]
-    UnsupportedFile {
-        /// Its path.
-        path: PathBuf,
-    },
-    /// A name that is not UTF-8.
+    UnsupportedFile { path: PathBuf },
     #[error("cannot pack {}: its name is not valid UTF-8", path.display())]
-    InvalidName {
-        /// Its path.
-        path: PathBuf,
-    },
-    /// A link out of what is packed, or in a circle.
+    InvalidName { path: PathBuf },
     #[error("cannot pack the link {}: its target {} leads to nothing that is packed", path.display(), target.display())]
-    UnsafeLink {
-        /// The link.
-        path: PathBuf,
-        /// Its target.
-        target: PathBuf,
-    },
-    /// A file changed while it was packed.
+    UnsafeLink { path: PathBuf, target: PathBuf },
     #[error("{} changed while it was packed", path.display())]
-    Changed {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A file contains a declared secret.
+    Changed { path: PathBuf },
     #[error("{} contains a declared secret", path.display())]
-    Secret {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A name or the target of a link contains a declared secret.
+    Secret { path: PathBuf },
     #[error("the name `{name}` contains a declared secret")]
     SecretInName {
         /// The name, with the secret masked.
         name: String,
     },
-    /// The manifest would be larger than any that is read.
     #[error("cannot pack: the manifest would have {size} bytes, expected at most {MAX_MANIFEST}")]
     LargeManifest {
         /// Its size in bytes.
@@ -87,28 +48,15 @@ pub enum ArchiveError {
     /// The peers file cannot be packed.
     #[error(transparent)]
     PeersFile(#[from] PeersFileError),
-    /// A program of a matrix that no peers file names: the script could not find it.
     #[error("cannot pack the program {}: no peers file of the run names it", path.display())]
-    UnnamedProgram {
-        /// The program.
-        path: PathBuf,
-    },
-    /// A program is not the one that was measured.
+    UnnamedProgram { path: PathBuf },
     #[error("the program {} is not the one that was measured: its SHA-256 is {found}, expected {expected}", path.display())]
-    ProgramChanged {
-        /// The program.
-        path: PathBuf,
-        /// The recorded hash.
-        expected: Sha256,
-        /// Its hash.
-        found: Sha256,
-    },
+    ProgramChanged { path: PathBuf, expected: Sha256, found: Sha256 },
     /// An input cannot have this path in the archive.
     #[error("invalid path `{name}` for {} in the archive: expected a path below `{folder}/`", path.display())]
     InvalidInputPath {
-        /// The requested path.
         name: String,
-        /// The input.
+        /// The archive.
         path: PathBuf,
         /// The folder of such inputs.
         folder: &'static str,
@@ -118,7 +66,7 @@ pub enum ArchiveError {
     Duplicate {
         /// The path in the archive.
         name: String,
-        /// The file.
+        /// The archive.
         path: PathBuf,
     },
 }
@@ -142,123 +90,66 @@ impl ArchiveError {
             Self::InvalidInputPath { .. } | Self::Duplicate { .. } => {
                 "give it another path with `as` in inputs.json of the run"
             }
-            Self::Io { .. } | Self::Record(_) | Self::Unextractable(_) => return None,
+            Self::Io(_) | Self::Record(_) | Self::Unextractable(_) => return None,
         })
     }
 
     /// For `map_err`: the error of an operation on `path`.
-    pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Io { operation, path, source }
+    pub(crate) fn io(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| PathError::new(operation, path)(source).into()
     }
 }
 
 /// Why an archive could not be extracted.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
-    /// An operation on a file failed.
-    #[error("cannot {operation} `{}`: {source}", path.display())]
-    Io {
-        /// The operation: `read`, `write`.
-        operation: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The archive is truncated or damaged, or is not a compressed tar file.
+    #[error(transparent)]
+    Io(#[from] PathError),
     #[error("damaged or truncated archive: {source}")]
-    Damaged {
-        /// What is wrong.
-        source: io::Error,
-    },
+    Damaged { source: io::Error },
     /// The archive has no manifest at its beginning.
     #[error(
         "not an archive of weighbridge: expected a compressed tar file that begins with {}",
         crate::manifest::MANIFEST
     )]
     NoManifest,
-    /// The manifest is larger than any archive needs.
     #[error("invalid manifest: larger than {MAX_MANIFEST} bytes")]
     LargeManifest,
-    /// The manifest is invalid.
     #[error("invalid manifest: {reason}")]
-    InvalidManifest {
-        /// What is wrong.
-        reason: String,
-    },
+    InvalidManifest { reason: String },
     /// The archive was written by a newer version of the program.
     #[error("unsupported archive format {version}: this version reads formats up to {supported}")]
     UnsupportedFormat {
         /// The format of the archive.
         version: u32,
-        /// The newest supported format.
         supported: u32,
     },
     /// A path that is absolute or contains `..`.
     #[error("unsafe path `{}`: expected a relative path without `..`", path.escape_default())]
-    UnsafePath {
-        /// The path.
-        path: String,
-    },
+    UnsafePath { path: String },
     /// A link to something outside of the archive, or in a circle.
     #[error("unsafe link `{}` to `{}`: expected a file or folder of the archive", path.escape_default(), target.escape_default())]
-    UnsafeLink {
-        /// The link.
-        path: String,
-        /// Its target.
-        target: String,
-    },
-    /// A member that is neither a file, a folder nor a symbolic link.
+    UnsafeLink { path: String, target: String },
     #[error("unsupported member `{}`: expected only files, folders and symbolic links", path.escape_default())]
-    UnsupportedMember {
-        /// Its path.
-        path: String,
-    },
+    UnsupportedMember { path: String },
     /// A member that occurs twice.
     #[error("duplicate member `{}`", path.escape_default())]
-    Duplicate {
-        /// Its path.
-        path: String,
-    },
-    /// A member that the manifest does not list.
+    Duplicate { path: String },
     #[error("unexpected member `{}`: the manifest does not list it", path.escape_default())]
-    Unlisted {
-        /// Its path.
-        path: String,
-    },
-    /// A member that differs from the manifest.
+    Unlisted { path: String },
     #[error("member `{}` differs from the manifest: {reason}", path.escape_default())]
-    Mismatch {
-        /// Its path.
-        path: String,
-        /// The difference.
-        reason: String,
-    },
-    /// A listed member that is not in the archive.
+    Mismatch { path: String, reason: String },
     #[error("missing member `{}`: the archive is incomplete", path.escape_default())]
-    Missing {
-        /// Its path.
-        path: String,
-    },
-    /// Data after the end of the archive.
+    Missing { path: String },
     #[error("unexpected data after the end of the archive")]
     TrailingData,
-    /// It was cancelled.
     #[error("cancelled")]
     Cancelled,
     /// The target folder is in use.
     #[error("{} is not empty", path.display())]
-    TargetNotEmpty {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The target is not a folder.
+    TargetNotEmpty { path: PathBuf },
     #[error("{} is not a folder", path.display())]
-    TargetNotAFolder {
-        /// The path.
-        path: PathBuf,
-    },
+    TargetNotAFolder { path: PathBuf },
 }
 
 impl UnpackError {
@@ -279,13 +170,12 @@ impl UnpackError {
             | Self::Duplicate { .. }
             | Self::Unlisted { .. }
             | Self::Mismatch { .. } => "the archive was modified; nothing was extracted",
-            Self::Io { .. } | Self::Cancelled => return None,
+            Self::Io(_) | Self::Cancelled => return None,
         })
     }
 
     /// For `map_err`: the error of an operation on `path`.
-    pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Io { operation, path, source }
+    pub(crate) fn io(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| PathError::new(operation, path)(source).into()
     }
 }

@@ -6,9 +6,7 @@ const MAX_LINKS: usize = 40;
 /// What a path of an archive is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind<'a> {
-    /// A file.
     File,
-    /// A folder.
     Folder,
     /// A symbolic link with this target.
     Link(&'a str),

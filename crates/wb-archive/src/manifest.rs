@@ -124,7 +124,6 @@ pub enum MemberKind {
 /// What an archive contains, in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveSummary {
-    /// The number of files.
     pub files: usize,
     /// Their total size in bytes.
     pub bytes: u64,
@@ -135,7 +134,7 @@ impl PackedRun {
     ///
     /// # Errors
     /// If its run file cannot be read.
-    pub fn of(run: &RunFolder) -> Result<Self, RecordError> {
+    pub fn new(run: &RunFolder) -> Result<Self, RecordError> {
         let run_file = run.run_file()?;
         let first = run_file.invocations.first();
         // Invocations are never changed, so this is the same for every copy.
@@ -143,7 +142,7 @@ impl PackedRun {
             serde_json::to_string(invocation).expect("plain data has a JSON form")
         });
         Ok(Self {
-            id: Sha256::of(text.as_bytes()).as_str()[..16].to_owned(),
+            id: Sha256::digest(text.as_bytes()).as_str()[..16].to_owned(),
             started: first.map(|invocation| invocation.started.clone()).unwrap_or_default(),
             plans: run_file.invocations.iter().map(|invocation| invocation.plan.clone()).collect(),
         })

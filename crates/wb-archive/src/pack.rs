@@ -34,11 +34,12 @@ pub fn pack_run(
     output: &Path,
     skipped: &[&str],
 ) -> Result<ArchiveSummary, ArchiveError> {
+    // Refused while it is measured, not packed with a message: journal and artefacts would be of different moments.
     let _lock = run.lock_shared()?;
     refuse_output(run, output)?;
     let mut contents = Contents::default();
     add_run(&mut contents, run, skipped)?;
-    pack(&contents, ArchiveKind::Run, version, PackedRun::of(run)?, Vec::new(), output)
+    pack(&contents, ArchiveKind::Run, version, PackedRun::new(run)?, Vec::new(), output)
 }
 
 /// Adds everything in a run folder except its lock, which means something on this machine only, and folders of the names
@@ -54,7 +55,7 @@ pub(crate) fn refuse_output(run: &RunFolder, output: &Path) -> Result<(), Archiv
     if output.is_dir() {
         return Err(ArchiveError::OutputExists { path: output.to_owned() });
     }
-    let target = OutputTarget::of(output).map_err(ArchiveError::io("write", output))?;
+    let target = OutputTarget::new(output).map_err(ArchiveError::io("write", output))?;
     let OutputTarget::File(file) = target else { return Ok(()) };
     if file.exists() {
         return Err(ArchiveError::OutputExists { path: output.to_owned() });
@@ -84,6 +85,9 @@ pub fn pack(
     inputs: Vec<PackedInput>,
     output: &Path,
 ) -> Result<ArchiveSummary, ArchiveError> {
+    // Described before it is written: with the manifest as the first member, extracting can check each one as it
+    // arrives and never writes more than was announced. So all is read twice, and a file that changes in between is an
+    // error.
     let members = contents.describe()?;
     let manifest = ArchiveManifest { format: FORMAT, kind, version: version.to_owned(), run, inputs, members };
     manifest.check().map_err(ArchiveError::Unextractable)?;
@@ -192,6 +196,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
+    // pack wrote manifests and names that unpack refuses.
     #[test]
     fn archives_that_could_not_be_extracted_are_not_written() {
         let manifest = ArchiveManifest {
@@ -212,6 +217,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
+    // A temporary name that is longer than its target's exceeded the limit of 255 bytes.
     #[test]
     fn an_archive_can_have_the_longest_name() {
         let folder = tempfile::tempdir().unwrap();

@@ -31,26 +31,12 @@ pub struct PackedPeersFile {
 pub enum PeersFileError {
     /// It is neither TOML nor YAML.
     #[error("cannot read the peers file {}: {reason}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
+    Invalid { path: PathBuf, reason: String },
     /// A program is a part of another text, such as a command of the shell.
     #[error("cannot pack the peers file {}: `{text}` contains the path of a measured program", path.display())]
-    ProgramInText {
-        /// The file.
-        path: PathBuf,
-        /// The text.
-        text: String,
-    },
-    /// A path of a program is not replaced, because it is written in an unusual way.
+    ProgramInText { path: PathBuf, text: String },
     #[error("cannot replace the paths of programs in the peers file {}: expected them in quotes, on one line", path.display())]
-    Unreplaceable {
-        /// The file.
-        path: PathBuf,
-    },
+    Unreplaceable { path: PathBuf },
 }
 
 /// Replaces the paths of packed programs in the text of the peers file `path`, which is TOML or YAML. A relative path
@@ -65,9 +51,10 @@ pub fn replace_programs(
 ) -> Result<PackedPeersFile, PeersFileError> {
     let is_toml = path.extension().is_some_and(|extension| extension == "toml");
     let parse = |text: &str| -> Result<Json, PeersFileError> {
-        let parsed = match is_toml {
-            true => toml::from_str(text).map_err(|error| error.message().to_owned()),
-            false => serde_saphyr::from_str(text).map_err(|error| error.without_snippet().to_string()),
+        let parsed = if is_toml {
+            toml::from_str(text).map_err(|error| error.message().to_owned())
+        } else {
+            serde_saphyr::from_str(text).map_err(|error| error.without_snippet().to_string())
         };
         parsed.map(without_build_keys).map_err(|reason| PeersFileError::Invalid { path: path.to_owned(), reason })
     };
@@ -77,9 +64,10 @@ pub fn replace_programs(
     replacement.replace(&mut value)?;
     let replace = |text: String, (from, to): (&String, &String)| replace_literals(&text, from, to, is_toml);
     let text = replacement.values.iter().fold(text.to_owned(), replace);
-    match parse(&text)? == value {
-        true => Ok(PackedPeersFile { text, programs: replacement.named }),
-        false => Err(PeersFileError::Unreplaceable { path: path.to_owned() }),
+    if parse(&text)? == value {
+        Ok(PackedPeersFile { text, programs: replacement.named })
+    } else {
+        Err(PeersFileError::Unreplaceable { path: path.to_owned() })
     }
 }
 
@@ -111,8 +99,8 @@ fn replace_literals(text: &str, from: &str, to: &str, is_toml: bool) -> String {
     }
     let is_edge = |c: Option<char>| c.is_none_or(|c| c.is_whitespace() || "[]{},".contains(c));
     let (mut output, mut rest) = (String::new(), &*text);
-    while let Some(at) = rest.find(from) {
-        let (before, after) = (&rest[..at], &rest[at + from.len()..]);
+    while let Some(position) = rest.find(from) {
+        let (before, after) = (&rest[..position], &rest[position + from.len()..]);
         let is_value = is_edge(before.chars().next_back()) && is_edge(after.chars().next());
         output.extend([before, if is_value { &to } else { from }]);
         rest = after;
@@ -147,9 +135,10 @@ impl Replacement<'_> {
         }
         let is_delimiter = |c: char| c.is_whitespace() || "\"'`=:,;()".contains(c);
         let mut words = text.split(is_delimiter);
-        match words.any(|word| self.find(word).is_some()) {
-            true => Err(PeersFileError::ProgramInText { path: self.path.to_owned(), text: text.clone() }),
-            false => Ok(()),
+        if words.any(|word| self.find(word).is_some()) {
+            Err(PeersFileError::ProgramInText { path: self.path.to_owned(), text: text.clone() })
+        } else {
+            Ok(())
         }
     }
 
@@ -198,9 +187,10 @@ mod tests {
         let path = Path::new("/base/examples/peers").join(name);
         let programs = ["rust", "js", "of two words", "a\"b"].map(program);
         let packed = replace_programs(text, &path, &programs)?;
-        Ok(match name.ends_with("toml") {
-            true => toml::from_str(&packed.text).unwrap(),
-            false => serde_saphyr::from_str(&packed.text).unwrap(),
+        Ok(if name.ends_with("toml") {
+            toml::from_str(&packed.text).unwrap()
+        } else {
+            serde_saphyr::from_str(&packed.text).unwrap()
         })
     }
 
@@ -252,6 +242,7 @@ x = "../target/rust"
         assert_eq!(packed.programs, BTreeSet::from([program("rust").location]));
     }
 
+    // What builds a program may name it, too, and does not matter for measuring it.
     #[test]
     fn a_program_can_be_its_own_source_and_be_named_by_a_build_command() {
         let text =

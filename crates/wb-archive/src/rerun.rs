@@ -31,16 +31,13 @@ pub struct RerunCommand {
 /// An argument of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RerunWord {
-    /// A text.
     Text(String),
     /// A path in the archive, after a text.
     Packed {
         /// The text before the path: empty, or `NAME=`.
         prefix: String,
-        /// The path.
         path: String,
     },
-    /// The new run folder.
     RunFolder,
 }
 
@@ -68,9 +65,10 @@ impl Rerun {
     /// The text of the script.
     pub fn script(&self) -> String {
         let commands: String = self.commands.iter().map(RerunCommand::script).collect();
-        let masked = match self.masked_files.is_empty() {
-            true => String::new(),
-            false => format!("refuse_masked_files {}\n", shell_words::join(&self.masked_files)),
+        let masked = if self.masked_files.is_empty() {
+            String::new()
+        } else {
+            format!("refuse_masked_files {}\n", shell_words::join(&self.masked_files))
         };
         let insertions = [
             ("@PROGRAMS@", self.rebuild.as_ref().map_or_else(|| "    :".to_owned(), Rebuild::list_programs)),
@@ -127,9 +125,10 @@ impl Rebuild {
             let words = [&program.packed, program.built.as_deref().unwrap_or_default(), source];
             format!("    \"$1\" {}", shell_words::join(words))
         };
-        match self.programs.is_empty() {
-            true => "    :".to_owned(),
-            false => self.programs.iter().map(call).collect::<Vec<_>>().join("\n"),
+        if self.programs.is_empty() {
+            "    :".to_owned()
+        } else {
+            self.programs.iter().map(call).collect::<Vec<_>>().join("\n")
         }
     }
 

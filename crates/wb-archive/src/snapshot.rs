@@ -42,17 +42,14 @@ const LOCK_FILES: [&str; 6] =
 /// What a snapshot is made of.
 #[derive(Debug)]
 pub struct SnapshotRequest<'a> {
-    /// The run.
     pub run: &'a RunFolder,
     /// The inputs of the run, as [`RunInputs::read`] returns them.
     pub run_inputs: &'a RunInputs,
     /// The version of the program.
     pub version: &'a str,
-    /// The program's executable.
     pub program: &'a Path,
     /// The names and texts of the JSON Schemas.
     pub schemas: Vec<(String, String)>,
-    /// The commands that measured.
     pub commands: Vec<RerunCommand>,
     /// The same as they were recorded.
     pub recorded_commands: Vec<Vec<String>>,
@@ -71,7 +68,6 @@ pub struct SnapshotInput {
     pub name: String,
     /// Its location.
     pub path: PathBuf,
-    /// Its role.
     pub role: InputRole,
     /// The recorded hash of its content; another content is refused.
     pub sha256: Option<Sha256>,
@@ -153,7 +149,7 @@ pub fn snapshot(request: SnapshotRequest<'_>, output: &Path) -> Result<ArchiveSu
     contents.add_generated("rerun", rerun.script().into_bytes(), PROGRAM_MODE)?;
     let inputs = recorded.into_iter().chain(request.inputs);
     let inputs = inputs.map(|SnapshotInput { name, role, .. }| PackedInput { name, role }).collect();
-    pack(&contents, ArchiveKind::Snapshot, request.version, PackedRun::of(run)?, inputs, output)
+    pack(&contents, ArchiveKind::Snapshot, request.version, PackedRun::new(run)?, inputs, output)
 }
 
 fn add_json(contents: &mut Contents, name: &str, value: &impl serde::Serialize) -> Result<(), ArchiveError> {
@@ -371,7 +367,7 @@ mod tests {
             name: name.to_owned(),
             path: path.clone(),
             role: InputRole::Program,
-            sha256: Some(Sha256::of(text)),
+            sha256: Some(Sha256::digest(text)),
         };
         assert!(add_input(&mut Contents::default(), &input("programs/p", b"1")).is_ok());
         let changed = add_input(&mut Contents::default(), &input("programs/p", b"2")).unwrap_err();
@@ -389,7 +385,7 @@ mod tests {
             programs: ["target/p", "/base/q", "/usr/bin/r", "/base/s"]
                 .map(|path| ProgramInput {
                     path: path.into(),
-                    sha256: Sha256::of(b""),
+                    sha256: Sha256::digest(b""),
                     packed_as: format!("programs/{}", path.len()),
                     rebuilt: path != "/base/s",
                 })

@@ -55,7 +55,7 @@ pub fn unpack(
     }
 }
 
-/// A file whose reads fail once it is cancelled. It may be a pipe whose writer is silent.
+/// A file whose reads fail once it is cancelled. It may be a pipe that its writer leaves silent.
 struct CancellableFile<'a> {
     file: File,
     is_cancelled: &'a AtomicBool,
@@ -91,6 +91,7 @@ pub fn unpack_from(reader: impl BufRead, target: &Path) -> Result<ArchiveManifes
     while let Some(member) = next_member(&mut entries)? {
         extraction.extract(member)?;
     }
+    // Links come last and lead to listed files or folders, so nothing is written through one.
     extraction.finish(&text)?;
     check_end(archive.into_inner())?;
     staging.persist(&target)?;
@@ -195,9 +196,10 @@ impl<'a> Extraction<'a> {
         let TarMember { path, target, entry } = member;
         crate::manifest::check_path(&path)?;
         let Some((&name, &kind)) = self.members.get_key_value(path.as_str()) else {
-            return Err(match path == MANIFEST {
-                true => UnpackError::Duplicate { path },
-                false => UnpackError::Unlisted { path },
+            return Err(if path == MANIFEST {
+                UnpackError::Duplicate { path }
+            } else {
+                UnpackError::Unlisted { path }
             });
         };
         if !self.extracted.insert(name) {
@@ -374,7 +376,8 @@ impl Staging {
         }
     }
 
-    /// How the names of the temporary folders of a target begin. A name may be as long as that of the target can be.
+    /// The beginning of the names of a target's temporary folders. Such a name may be as long as a target's name can
+    /// be.
     fn beginning(target: &Path) -> String {
         let name = target.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let beginning: String = name.chars().take(MAX_BEGINNING).collect();
@@ -387,10 +390,7 @@ impl Staging {
         let moved = File::open(&self.path).and_then(|folder| {
             // So that the folder does not have its name before its content after a power failure.
             rustix::fs::syncfs(folder)?;
-            match target.exists {
-                true => move_content(&self.path, &target.path),
-                false => fs::rename(&self.path, &target.path),
-            }
+            if target.exists { move_content(&self.path, &target.path) } else { fs::rename(&self.path, &target.path) }
         });
         moved.map_err(write)
     }
@@ -412,7 +412,7 @@ fn open_folder(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
-/// Moves everything in a folder to another one; if that fails, moves back what was moved.
+/// Moves everything in a folder to another one; if that fails, moves the part back that was moved.
 fn move_content(from: &Path, to: &Path) -> io::Result<()> {
     let names: Vec<_> =
         fs::read_dir(from)?.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<_, _>>()?;

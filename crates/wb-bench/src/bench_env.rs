@@ -45,9 +45,10 @@ impl BenchEnv {
 
     /// The `weighbridge` program whose commands are measured.
     pub(crate) fn weighbridge_program(&self) -> Result<PathBuf, String> {
-        match self.weighbridge.is_file() {
-            true => Ok(self.weighbridge.clone()),
-            false => Err(format!("missing program {}: build it first", self.weighbridge.display())),
+        if self.weighbridge.is_file() {
+            Ok(self.weighbridge.clone())
+        } else {
+            Err(format!("missing program {}: build it first", self.weighbridge.display()))
         }
     }
 

@@ -43,7 +43,6 @@ pub(crate) enum FigureBound {
     Within(f64),
 }
 
-/// The result of a benchmark.
 #[derive(Serialize)]
 pub(crate) struct BenchmarkResult {
     name: &'static str,

@@ -13,7 +13,6 @@ use std::path::Path;
 pub(crate) struct DocumentRow {
     /// Its name; unique in the document.
     pub(crate) name: String,
-    /// The figures.
     pub(crate) result: String,
     /// The verdict on the figures, such as `ok`; empty if there is none.
     pub(crate) verdict: String,

@@ -55,7 +55,7 @@ fn paired_differences(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
 /// How the program is spawned.
 #[derive(Clone, Copy)]
 enum SpawnMethod {
-    /// By the agent, as a sample.
+    /// The agent spawns it, as for a sample.
     Sampled,
     /// By the bench itself.
     Plain,

@@ -6,7 +6,7 @@
 use crate::bench_env::BenchEnv;
 use crate::lapack;
 use crate::pairs::{BenchSide, PairedBenchmark};
-use wb_kernels::linpack::{Config, Report, is_valid_residual};
+use wb_kernels::linpack::{Config, LinpackReport, is_valid_residual};
 use wb_kernels::{HugePagePolicy, Work, cpus};
 
 /// Number of equations.
@@ -38,7 +38,7 @@ fn sides(env: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSide), Strin
         isa: None,
     };
     let weighbridge = BenchSide::new("weighbridge", env.kernel_command("linpack", &config)?, |output| {
-        let report: Report = serde_json::from_str(output.lines().next()?).ok()?;
+        let report: LinpackReport = serde_json::from_str(output.lines().next()?).ok()?;
         is_valid_residual(report.residual).then_some(report.gflops)
     });
     Ok((weighbridge, lapack::fastest_library(env, N, repeats(env.seconds, threads), cpus)?))

@@ -1,6 +1,6 @@
 //! Benchmarks of weighbridge: its kernels against other tools, interleaved in one run, and its overhead against limits.
 //!
-//! Purpose: determine by how much our kernels are faster or slower than the standard tools on this machine, with a
+//! AttemptPurpose: determine by how much our kernels are faster or slower than the standard tools on this machine, with a
 //! confidence interval. Every figure comes from a separate process; the two sides of a benchmark alternate in random
 //! order, so that a disturbance affects both.
 //!

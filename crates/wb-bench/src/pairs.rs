@@ -231,12 +231,12 @@ impl PairRunner {
         }
         let ratio = paired_ratio(&a, &b).map_err(|error| error.to_string())?;
         let verdict = judge(&ratio);
-        Ok(PairOutcome::Compared { ours: SideResult::of(ours, a)?, peer: SideResult::of(peer, b)?, ratio, verdict })
+        Ok(PairOutcome::Compared { ours: SideResult::new(ours, a)?, peer: SideResult::new(peer, b)?, ratio, verdict })
     }
 }
 
 impl SideResult {
-    fn of(side: BenchSide, figures: Vec<f64>) -> Result<Self, String> {
+    fn new(side: BenchSide, figures: Vec<f64>) -> Result<Self, String> {
         let median = Samples::new(&figures).map_err(|error| error.to_string())?.median();
         Ok(Self { name: side.name, median, figures, rejected: side.rejected })
     }

@@ -33,8 +33,12 @@ pub const METRIC_DIRECTION: &str = "metric direction";
 /// Name under which a metric's class is kept beside the parameters, if the builds have it in different ones.
 pub const METRIC_CLASS: &str = "metric class";
 
+/// Name under which the usual exit status of a command, if it is not 0, is kept beside the parameters.
+pub const EXIT_STATUS: &str = "exit status";
+
 /// What must be equal for values to be compared.
-pub const DEFINING_PARAMS: [&str; 5] = [DEFINITION_KEY, EMULATED, METRIC_UNIT, METRIC_DIRECTION, METRIC_CLASS];
+pub const DEFINING_PARAMS: [&str; 6] =
+    [DEFINITION_KEY, EMULATED, METRIC_UNIT, METRIC_DIRECTION, METRIC_CLASS, EXIT_STATUS];
 
 /// The builds of a comparison with their metrics, in the order of first occurrence, starting with the first build.
 /// Names and parameters are interned for all builds.
@@ -90,7 +94,6 @@ pub struct ParamSetId(pub(crate) u32);
 /// One side of a comparison: a name and one or more runs.
 #[derive(Debug)]
 pub struct Build {
-    /// Its name.
     pub name: String,
     /// Its runs, at least one.
     pub runs: Vec<Run>,
@@ -99,17 +102,15 @@ pub struct Build {
 /// The results of one folder.
 #[derive(Debug, Default)]
 pub struct Run {
-    /// The folder.
     pub path: PathBuf,
     /// The layout of the folder.
     pub layout: Layout,
-    /// Its metadata and environment.
     pub metadata: Metadata,
     /// The errors of tests and cells.
     pub errors: Vec<TestError>,
     /// The number of its counted samples; `None` if its results do not record disturbances.
     pub sample_counts: Option<SampleCounts>,
-    /// By what copies of it are recognised.
+    /// What identifies copies of it.
     pub(crate) identity: RunIdentity,
     /// The programs with which its cases were measured: paths, versions and hashes.
     pub(crate) programs: BTreeMap<InternedCell, Vec<(Symbol, Symbol)>>,
@@ -125,7 +126,6 @@ pub enum Layout {
     /// run-perf's layout, with pbench's results.
     #[default]
     RunPerf,
-    /// A Weighbridge run.
     Weighbridge,
 }
 
@@ -143,7 +143,6 @@ impl fmt::Display for Layout {
 pub struct TestError {
     /// `PROFILE/TEST/SERIAL`, with `*` for the levels below the error; in a Weighbridge run `PROFILE/TEST/SERIAL:CASE`.
     pub location: String,
-    /// The error message.
     pub message: String,
 }
 
@@ -191,7 +190,6 @@ impl std::ops::Add for AttemptCounts {
 /// A value of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum MeasuredValue {
-    /// The value is missing.
     #[default]
     Missing,
     /// The value is present, but not a finite number or judged invalid.
@@ -382,8 +380,9 @@ impl Builds {
         self.resolve_id(self.rows[row.index()], statistic)
     }
 
-    /// The metrics of the parts of one run that are compared with the same metric of the reference: their identifier, in
-    /// which `*` stands for what differs, and the metric of each part that has one. Empty if the builds are no such parts.
+    /// The metrics of the parts of one run that are compared with the same metric of the reference. Each family has an
+    /// identifier, in which `*` stands for what differs, and the metric of every part that has one. Empty if the builds
+    /// are not parts of one run.
     pub fn families(&self, statistic: Statistic) -> impl Iterator<Item = (CheckId<'_>, &[Option<MetricIndex>])> {
         let families = self.within_run.iter().flat_map(|within_run| &within_run.families);
         families.map(move |family| (self.resolve_id(family.id, statistic), family.metrics.as_slice()))

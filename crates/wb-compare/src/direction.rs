@@ -62,9 +62,7 @@ fn default_for_class(class: Class) -> Direction {
 pub struct DirectionOverride {
     /// The class; `None` for all classes.
     pub class: Option<Class>,
-    /// The metric.
     pub metric: String,
-    /// The better direction.
     pub direction: Direction,
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct FailureTest {
 
 impl FailureTest {
     /// `None` if nothing failed, or a side does not record attempts.
-    pub(crate) fn of([reference, judged]: [AttemptCounts; 2]) -> Option<Self> {
+    pub(crate) fn new([reference, judged]: [AttemptCounts; 2]) -> Option<Self> {
         let [a, n, b, m] =
             [reference.failed, reference.attempts, judged.failed, judged.attempts].map(|count| count as usize);
         let p_value = FisherExact::new(a, n, b, m).filter(|_| n > 0 && m > 0 && a + b > 0)?.p_value;

@@ -74,7 +74,6 @@ pub struct CheckId<'a> {
     pub id_format: IdFormat,
     /// The profile of the host.
     pub profile: &'a str,
-    /// The test.
     pub test: &'a str,
     /// The serial among the tests of that name.
     pub serial: &'a str,

@@ -17,6 +17,7 @@ pub mod calibrate;
 pub mod comparison;
 pub mod direction;
 pub mod environment;
+mod exit_status;
 pub mod experiment;
 mod failure_test;
 pub mod id;

@@ -23,7 +23,6 @@ pub struct Metadata {
     pub machine_url: Option<String>,
     /// The host's distribution.
     pub distro: Option<String>,
-    /// The guests' distribution.
     pub guest_distro: Option<String>,
     /// The version of the measuring program.
     pub version: Option<String>,
@@ -42,18 +41,15 @@ pub struct Metadata {
 /// An invalid line of metadata.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
-    /// The line has no key.
     #[error("invalid line {line}: expected `key:value`")]
     NoKey {
         /// The line number, from 1.
         line: usize,
     },
-    /// The value of an environment key is not an environment.
     #[error("invalid environment `{key}`: {reason}")]
     NoEnvironment {
         /// The key of the line.
         key: String,
-        /// The reason.
         reason: String,
     },
 }

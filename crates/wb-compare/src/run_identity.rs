@@ -1,4 +1,4 @@
-//! By what copies of one run are recognised.
+//! The identity of a run, by which its copies are recognised.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! When a run took its samples, and which of them form pairs.
+//! The times at which a run took its samples, and which samples form pairs.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,6 @@ pub(crate) struct Schedule {
     pub(crate) times: Vec<Option<SampleTime>>,
 }
 
-/// The time of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SampleTime {
     /// The round in which its cell had its turn ([`rounds`]).
@@ -64,7 +63,7 @@ pub(crate) fn samples_by_round(sides: [&Run; 2], row: MetricIndex) -> [Vec<f64>;
     let mut pairs = [Vec::new(), Vec::new()];
     for (time, value) in &reference {
         let same = judged.binary_search_by_key(&time.turn, |(other, _)| other.turn);
-        let Some((other, other_value)) = same.ok().map(|at| &judged[at]) else { continue };
+        let Some((other, other_value)) = same.ok().map(|index| &judged[index]) else { continue };
         if is_adjacent(time.start, other.start) {
             pairs[0].push(*value);
             pairs[1].push(*other_value);

@@ -21,7 +21,6 @@ pub struct TestSetups<'a> {
     tests: BTreeMap<String, BTreeMap<&'a str, CellSetup<'a>>>,
 }
 
-/// The setup of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct CellSetup<'a> {
     id_format: IdFormat,
@@ -50,10 +49,10 @@ type Values = BTreeMap<String, BTreeSet<String>>;
 impl<'a> TestSetups<'a> {
     /// The setups of each run of a build that has any; the build is one of `builds`.
     pub fn of_build(builds: &'a Builds, build: &'a Build) -> Vec<Self> {
-        build.runs.iter().map(|run| Self::of(builds, run)).filter(|setups| !setups.tests.is_empty()).collect()
+        build.runs.iter().map(|run| Self::new(builds, run)).filter(|setups| !setups.tests.is_empty()).collect()
     }
 
-    fn of(builds: &'a Builds, run: &'a Run) -> Self {
+    fn new(builds: &'a Builds, run: &'a Run) -> Self {
         let text = |name| builds.names.resolve(name);
         let mut tests: BTreeMap<String, BTreeMap<&str, CellSetup<'_>>> = BTreeMap::new();
         let mut seen = BTreeSet::new();

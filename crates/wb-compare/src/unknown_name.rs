@@ -15,7 +15,6 @@ use crate::id::Statistic;
 pub struct UnknownName {
     /// The kind of name: `metric`, `profile`.
     pub kind: &'static str,
-    /// The name as given.
     pub name: String,
     /// The names of the builds that were searched.
     pub builds: String,
@@ -47,13 +46,10 @@ impl UnknownName {
 /// A text that denotes no metric, or several.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetricNameError {
-    /// No build has it.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
-    /// The name of metrics of several classes.
     #[error("ambiguous metric `{name}`: it is in several classes")]
     Ambiguous {
-        /// The name.
         name: String,
         /// The metrics, as `CLASS/METRIC`.
         metrics: Vec<String>,

@@ -26,7 +26,6 @@ pub(crate) enum CaseError {
     /// A file or a process cannot be used.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// weighbridge's output is no JSON.
     #[error("weighbridge's output: {0}")]
     Json(#[from] serde_json::Error),
 }
@@ -38,12 +37,21 @@ pub(crate) type Figures = BTreeMap<String, f64>;
 pub(crate) struct Runner {
     folder: TempDir,
     program: PathBuf,
-    /// Source of random options.
+    /// Its number among the cases of the subject, from 0.
+    pub(crate) number: u32,
     pub(crate) random: ChaCha8Rng,
     /// The options, as they are shown with differences.
     pub(crate) options: String,
     compared: usize,
     differences: Vec<String>,
+}
+
+/// How a run of weighbridge ended.
+pub(crate) struct Finished {
+    /// Its exit status; `None` if a signal ended it.
+    pub(crate) status: Option<i32>,
+    /// What it wrote on standard error.
+    pub(crate) errors: String,
 }
 
 /// What came out of a case.
@@ -61,6 +69,7 @@ impl Runner {
         Ok(Self {
             folder: tempfile::tempdir()?,
             program: program.to_owned(),
+            number,
             random: ChaCha8Rng::seed_from_u64(seed ^ of_subject.rotate_left(17)),
             options: String::new(),
             compared: 0,
@@ -81,6 +90,16 @@ impl Runner {
         }
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         Err(CaseError::Refused(format!("{text}{errors}").trim().to_owned()))
+    }
+
+    /// Runs another program; its exit status is part of its report.
+    pub(crate) fn output_of(&self, program: &str, words: &[String]) -> std::io::Result<Output> {
+        self.output(Command::new(program).args(words))
+    }
+
+    /// Runs weighbridge; its exit status is part of the comparison.
+    pub(crate) fn weighbridge_output(&self, words: &[String]) -> std::io::Result<Output> {
+        self.output(Command::new(&self.program).args(words))
     }
 
     fn output(&self, command: &mut Command) -> std::io::Result<Output> {
@@ -115,6 +134,21 @@ impl Runner {
         self.only_cell("imported")
     }
 
+    /// Imports a file, however that ends.
+    pub(crate) fn import_file(&self, run: &str, file: &str) -> Result<Finished, CaseError> {
+        let output = self.output(Command::new(&self.program).args(["import", "-o", run, file]))?;
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok(Finished { status: output.status.code(), errors })
+    }
+
+    /// Checks a condition; `difference` says what is the case otherwise.
+    pub(crate) fn require(&mut self, holds: bool, difference: impl FnOnce() -> String) {
+        self.compared += 1;
+        if !holds {
+            self.differences.push(difference());
+        }
+    }
+
     /// The figures of the only cell of a run folder.
     pub(crate) fn only_cell(&self, run: &str) -> Result<Figures, CaseError> {
         let mut cells = self.cells(run)?;
@@ -133,6 +167,35 @@ impl Runner {
                 self.differences.push(format!("`{metric}` is {ours}; the program has {printed}"));
             }
             Some(_) => {}
+        }
+    }
+
+    /// Compares two values that must be the same.
+    pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(&mut self, name: &str, ours: &T, expected: &T) {
+        self.compared += 1;
+        if ours != expected {
+            self.differences.push(format!("{name}: {ours:?}; expected {expected:?}"));
+        }
+    }
+
+    /// Compares a value with the bounds that follow from others.
+    pub(crate) fn within(&mut self, name: &str, ours: u64, bounds: std::ops::RangeInclusive<u64>) {
+        self.compared += 1;
+        if !bounds.contains(&ours) {
+            self.differences.push(format!("{name}: {ours}; expected {} to {}", bounds.start(), bounds.end()));
+        }
+    }
+
+    /// The weighbridge program.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Compares something else, which `difference` describes if it does not agree.
+    pub(crate) fn check(&mut self, agrees: bool, difference: impl FnOnce() -> String) {
+        self.compared += 1;
+        if !agrees {
+            self.differences.push(difference());
         }
     }
 

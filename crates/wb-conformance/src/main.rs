@@ -1,7 +1,7 @@
 //! Conformance: runs other programs with random options, and holds every figure that weighbridge has of a run against the
 //! program's own report.
 //!
-//! Purpose: find what an importer or a test reads otherwise than the program means it. The other side is never the file
+//! AttemptPurpose: find what an importer or a test reads otherwise than the program means it. The other side is never the file
 //! that weighbridge read, but another report of the same run, which the program wrote for people or in another format.
 //!
 //! Must not depend on: any crate that reads results. It calls the program.
@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod case;
+mod csv;
 mod printed;
 mod subjects;
 mod table;
@@ -87,11 +88,11 @@ fn program_beside() -> std::io::Result<PathBuf> {
 
 /// Runs all cases of a program, and prints differences as they are found.
 fn run(subject: &dyn Subject, program: &std::path::Path, seed: u64, cases: u32) -> Row {
-    let mut row = Row::new(subject.name(), subject.version());
+    let mut row = Row::new(subject.name(), subject.version(), subject.absence());
     if row.version.is_none() {
         return row;
     }
-    for number in 0..cases {
+    for number in 0..subject.cases().unwrap_or(cases) {
         let mut runner = match Runner::new(program, subject.name(), seed, number) {
             Ok(runner) => runner,
             Err(error) => {

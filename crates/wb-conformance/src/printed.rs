@@ -34,9 +34,21 @@ impl Printed {
         Some(Self { value: value * scale, precision: 0.1f64.powi(i32::try_from(decimals).ok()?) * scale })
     }
 
+    /// Whether it was printed as 0.
+    pub(crate) fn is_zero(self) -> bool {
+        self.value == 0.0
+    }
+
     /// In another unit: `factor` of it are one of the printed.
     pub(crate) fn times(self, factor: f64) -> Self {
         Self { value: self.value * factor, precision: self.precision * factor }
+    }
+
+    /// The mean of several; `None` of none.
+    pub(crate) fn mean(all: &[Self]) -> Option<Self> {
+        let count = all.len() as f64;
+        let precision = all.iter().map(|one| one.precision).reduce(f64::max)?;
+        Some(Self { value: all.iter().map(|one| one.value).sum::<f64>() / count, precision })
     }
 
     /// Whether a figure may have been printed so.

@@ -3,8 +3,9 @@
 /// What came out of the cases of a program.
 pub(crate) struct Row {
     name: &'static str,
-    /// Its version; `None` if it is not installed.
+    /// Its version; `None` if it is not there.
     pub(crate) version: Option<String>,
+    absence: &'static str,
     pub(crate) cases: usize,
     /// Cases whose options the program itself refused.
     pub(crate) refused: usize,
@@ -13,8 +14,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(name: &'static str, version: Option<String>) -> Self {
-        Self { name, version, cases: 0, refused: 0, figures: 0, differences: Vec::new() }
+    pub(crate) fn new(name: &'static str, version: Option<String>, absence: &'static str) -> Self {
+        Self { name, version, absence, cases: 0, refused: 0, figures: 0, differences: Vec::new() }
     }
 }
 
@@ -24,7 +25,7 @@ pub(crate) fn render(rows: &[Row]) -> String {
     let cells = |row: &Row| {
         let counts = [row.cases, row.refused, row.figures, row.differences.len()].map(|count| count.to_string());
         let [cases, refused, figures, differences] = counts;
-        let version = row.version.clone().unwrap_or_else(|| "not installed".to_owned());
+        let version = row.version.clone().unwrap_or_else(|| row.absence.to_owned());
         [row.name.to_owned(), version, cases, refused, figures, differences]
     };
     let lines: Vec<[String; 6]> = std::iter::once(heads).chain(rows.iter().map(cells)).collect();

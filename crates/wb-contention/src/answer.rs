@@ -79,6 +79,18 @@ pub struct StorageAnswer {
     pub latency: IoLatencies,
     /// Part of the reports that is missing.
     pub missing: f64,
+    /// What the machine used; `None` in results of versions that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<ResourceUse>,
+}
+
+/// What the machine used over the seconds of a measurement, by name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResourceUse {
+    /// Over all of it.
+    pub all: BTreeMap<String, Distribution>,
+    /// With the final footprints.
+    pub last: BTreeMap<String, Distribution>,
 }
 
 /// Mean I/O rates, in bytes per second.
@@ -111,7 +123,7 @@ impl IoLatencies {
         self.uncounted as f64 / (self.uncounted + self.counted).max(1) as f64
     }
 
-    /// Those of a kind.
+    /// The table of one kind of request.
     pub fn get(&self, kind: LatencyKind) -> Option<&LatencyTable> {
         match kind {
             LatencyKind::Read => self.read.as_ref(),

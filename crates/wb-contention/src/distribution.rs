@@ -21,7 +21,7 @@ pub struct Distribution {
 
 impl Distribution {
     /// The distribution of values; `None` without any, or if one is not finite.
-    pub fn of(values: &[f64], percentiles: &[Percentile]) -> Option<Self> {
+    pub fn new(values: &[f64], percentiles: &[Percentile]) -> Option<Self> {
         let samples = Samples::new(values).ok()?;
         let percentiles = percentiles.iter().map(|one| (*one, nearest_rank(samples.sorted(), *one)));
         Some(Self {
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn percentiles_are_values_that_occurred() {
         let values: Vec<f64> = (1..=200).map(f64::from).collect();
-        let distribution = Distribution::of(&values, &PERCENTILES).unwrap();
+        let distribution = Distribution::new(&values, &PERCENTILES).unwrap();
         let get = |percentile: &str| distribution.get(percentile.parse().unwrap()).unwrap();
         assert_eq!((get("00"), get("01"), get("50"), get("99"), get("100")), (1.0, 2.0, 100.0, 198.0, 200.0));
         assert_eq!((distribution.mean, distribution.stdev.round()), (100.5, 58.0));
@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn without_values_nothing_is_stated() {
-        assert_eq!(Distribution::of(&[], &PERCENTILES), None);
-        assert_eq!(Distribution::of(&[f64::NAN], &PERCENTILES), None);
-        assert_eq!(Distribution::of(&[3.0], &PERCENTILES).unwrap().stdev, 0.0);
+        assert_eq!(Distribution::new(&[], &PERCENTILES), None);
+        assert_eq!(Distribution::new(&[f64::NAN], &PERCENTILES), None);
+        assert_eq!(Distribution::new(&[3.0], &PERCENTILES).unwrap().stdev, 0.0);
     }
 }

@@ -20,10 +20,7 @@ const NO_DECIMAL: f64 = 99.95;
 
 /// A number with its unit: one decimal below 100.
 fn short(value: f64, unit: &str) -> String {
-    match value < NO_DECIMAL {
-        true => format!("{:.1}{unit}", value.max(0.1)),
-        false => format!("{value:.0}{unit}"),
-    }
+    if value < NO_DECIMAL { format!("{:.1}{unit}", value.max(0.1)) } else { format!("{value:.0}{unit}") }
 }
 
 /// A size in bytes: `11.0G`, `477G`; plain bytes below 9999.

@@ -1,6 +1,8 @@
 //! What benches do with the parameters of the kernel's I/O cost controller: changes to the quality of service, and the
 //! limit below which a device is not throttled.
 
+use std::ops::RangeInclusive;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use wb_sys::cgroup::io_cost::{IocostModel, IocostQos, round_hundredths};
@@ -11,10 +13,19 @@ pub use wb_sys::cgroup::io_cost::{IocostModel, IocostQos, round_hundredths};
 const FLOOR: IocostModel =
     IocostModel { rbps: 125 << 20, rseqiops: 280, rrandiops: 280, wbps: 125 << 20, wseqiops: 280, wrandiops: 280 };
 
-/// The lowest vrate, in percent with two decimals, at which no parameter of a model falls below that of a slow hard disk.
+/// The lowest vrate, in percent with two decimals, at which every parameter of a model is at least that of a slow hard
+/// disk.
 pub fn min_vrate(model: IocostModel) -> f64 {
     let ratios = FLOOR.to_array().into_iter().zip(model.to_array()).map(|(floor, own)| floor as f64 / own as f64);
     round_hundredths(ratios.fold(0.0, f64::max) * 100.0)
+}
+
+/// Deviation from a bound of the vrate that the kernel's rounding explains, in percent.
+const VRATE_ROUNDING: f64 = 1.0;
+
+/// The vrates that a quality of service permits, in percent, as the kernel rounds them.
+pub fn vrate_bounds(qos: IocostQos) -> RangeInclusive<f64> {
+    qos.min - VRATE_ROUNDING..=qos.max + VRATE_ROUNDING
 }
 
 /// Changes to a quality of service; what is `None` stays.

@@ -42,13 +42,10 @@ const COLUMNS: [usize; 9] = [0, 4, 5, 6, 7, 8, 9, 10, 11];
 
 impl LatencyTable {
     /// The table of seconds; `None` if all are idle.
-    pub fn of<'a>(seconds: impl IntoIterator<Item = &'a LatencyCounts>) -> Option<Self> {
+    pub fn new<'a>(seconds: impl IntoIterator<Item = &'a LatencyCounts>) -> Option<Self> {
         let (mut busy, mut idle): (Vec<&LatencyCounts>, u64) = (Vec::new(), 0);
         for counts in seconds {
-            match counts.iter().any(|(_, count)| *count > 0) {
-                true => busy.push(counts),
-                false => idle += 1,
-            }
+            if counts.iter().any(|(_, count)| *count > 0) { busy.push(counts) } else { idle += 1 }
         }
         let mut all: BTreeMap<u64, u64> = BTreeMap::new();
         for (latency, count) in busy.iter().flat_map(|counts| counts.iter()) {
@@ -57,7 +54,7 @@ impl LatencyTable {
         let all: Vec<(u64, u64)> = all.into_iter().collect();
         let row = |percentile: Percentile| {
             let values: Vec<f64> = busy.iter().map(|counts| quantile(counts, percentile)).collect();
-            let over_time = Distribution::of(&values, &TIME_PERCENTILES)?;
+            let over_time = Distribution::new(&values, &TIME_PERCENTILES)?;
             Some((percentile, LatencyRow { over_time, cumulative: quantile(&all, percentile) }))
         };
         let rows: Option<BTreeMap<_, _>> = LATENCY_PERCENTILES.into_iter().map(row).collect();
@@ -75,7 +72,7 @@ impl LatencyTable {
 
     /// The table as text; `title` is the kind of requests.
     pub fn render(&self, title: &str) -> String {
-        let columns = COLUMNS.map(|at| TIME_PERCENTILES[at]);
+        let columns = COLUMNS.map(|index| TIME_PERCENTILES[index]);
         let mut text = format!("{title:<8}");
         let heads = columns.iter().map(|percentile| percentile.label());
         for head in heads.chain(["cum", "mean", "stdev"].map(str::to_owned)) {
@@ -134,7 +131,7 @@ mod tests {
             .map(|second| if second % 10 == 0 { vec![(9_000_000, 100)] } else { vec![(100_000, 100)] })
             .collect();
         let tail: Vec<Vec<(u64, u64)>> = (0..100).map(|_| vec![(100_000, 90), (9_000_000, 10)]).collect();
-        let [burst, tail] = [burst, tail].map(|seconds| LatencyTable::of(seconds.iter().map(Vec::as_slice)).unwrap());
+        let [burst, tail] = [burst, tail].map(|seconds| LatencyTable::new(seconds.iter().map(Vec::as_slice)).unwrap());
         assert_eq!(burst.rows[&Percentile::P50].cumulative, tail.rows[&Percentile::P50].cumulative);
         let p99 = OverTime::Percentile(Percentile::P99);
         assert_eq!((burst.get(Percentile::P50, p99), tail.get(Percentile::P50, p99)), (Some(9e6), Some(1e5)));
@@ -143,16 +140,16 @@ mod tests {
     #[test]
     fn idle_seconds_are_counted_and_enter_no_figure() {
         let seconds: [&LatencyCounts; 4] = [&[(1000, 4)], &[], &[(1000, 0)], &[(3000, 4)]];
-        let table = LatencyTable::of(seconds).unwrap();
+        let table = LatencyTable::new(seconds).unwrap();
         assert_eq!((table.seconds, table.idle_seconds), (2, 2));
         assert_eq!(table.get(Percentile::P50, OverTime::Mean), Some(2000.0));
-        assert_eq!(LatencyTable::of([&[][..], &[]]), None);
+        assert_eq!(LatencyTable::new([&[][..], &[]]), None);
     }
 
     #[test]
     fn the_mean_over_the_seconds_is_arithmetic() {
         let seconds: [&LatencyCounts; 2] = [&[(1_000, 1)], &[(9_000, 1)]];
-        let row = &LatencyTable::of(seconds).unwrap().rows[&Percentile::MAX];
+        let row = &LatencyTable::new(seconds).unwrap().rows[&Percentile::MAX];
         assert_eq!((row.over_time.mean, row.over_time.stdev.round()), (5000.0, 5657.0));
     }
 }

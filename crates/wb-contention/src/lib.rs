@@ -1,4 +1,7 @@
-//! Contention benches: what a sequence of them is, how it is resumed, and what follows from its results.
+//! Contention benches: what a sequence of them is, how it is resumed, and what follows from its results. A sequence is
+//! no plan of cells: its stages depend on the answers of earlier ones (a footprint to protect, a model that limits the
+//! settings), take minutes to hours, and have checkpoints. So it has a driver of its own, in the same run folder:
+//! events of the same journal (`JournalEvent::Sequence`), the same lock, the same archive.
 //!
 //! ```text
 //! BenchSpec ─▶ sequence::schedule ─▶ Job ─▶ stages ─▶ execute ──StageRunner──▶ Measurement + SecondReports
@@ -53,7 +56,7 @@ pub mod system;
 
 pub use answer::{Answer, BenchResult};
 pub use bench::Bench;
-pub use iocost::{IocostModel, IocostQos, QosOverride};
+pub use iocost::{IocostModel, IocostQos, QosOverride, vrate_bounds};
 pub use parameters::{HashdParameters, IocostParameters, Parameters};
 pub use passive::{Passive, PassiveArea};
 pub use percentile::{LATENCY_PERCENTILES, PERCENTILES, Percentile, TIME_PERCENTILES};

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use wb_model::Bytes;
 use wb_sys::cgroup::io_cost::IocostState;
+use wb_sys::proc::mountinfo::mount_of;
+use wb_sys::proc::unescape;
 use wb_sys::{SysRoot, environment, facts};
 
 use crate::Passive;
@@ -13,20 +15,11 @@ use crate::system::{Device, SystemInfo};
 /// A machine that cannot be described.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
-    /// The storage device of a folder is unknown.
     #[error("cannot determine the storage device of {}: {reason}", path.display())]
-    NoDevice {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    NoDevice { path: PathBuf, reason: String },
     /// There is no such device.
     #[error("unknown block device `{name}`")]
-    UnknownDevice {
-        /// Its name.
-        name: String,
-    },
+    UnknownDevice { name: String },
 }
 
 impl MachineError {
@@ -42,7 +35,7 @@ impl MachineError {
 /// Where the cgroups are.
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// Describes a machine and the device that is given, or else that of a folder.
+/// Describes a machine, with the given device or, without one, the device of a folder.
 ///
 /// # Errors
 /// If the device cannot be determined.
@@ -67,6 +60,7 @@ pub fn read(root: &SysRoot, dir: &Path, dev: Option<&str>) -> Result<SystemInfo,
         device,
         time_scale: None,
         missed_requirements: Vec::new(),
+        merged: Vec::new(),
     })
 }
 
@@ -75,15 +69,36 @@ fn device_of(root: &SysRoot, dir: &Path) -> Result<String, MachineError> {
     use std::os::unix::fs::MetadataExt;
     let unknown = |reason: String| MachineError::NoDevice { path: dir.to_owned(), reason };
     let absolute = std::path::absolute(dir).map_err(|error| unknown(error.to_string()))?;
-    let existing = absolute.ancestors().find_map(|path| path.metadata().ok());
-    let number = existing.ok_or_else(|| unknown("it does not exist".to_owned()))?.dev();
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    let link = root.link(format!("/sys/dev/block/{major}:{minor}"));
-    let link = link.map_err(|_| unknown(format!("its file system has no device of its own ({major}:{minor})")))?;
-    let names: Vec<&str> = link.rsplit('/').take(2).collect();
-    let is_whole = |name: &&&str| root.exists(format!("/sys/block/{name}"));
-    // A partition lies in the folder of its device.
-    names.iter().find(is_whole).map(|name| (*name).to_owned()).ok_or_else(|| unknown(format!("unexpected link {link}")))
+    let existing = absolute.ancestors().find_map(|path| Some((path.canonicalize().ok()?, path.metadata().ok()?)));
+    let (existing, metadata) = existing.ok_or_else(|| unknown("it does not exist".to_owned()))?;
+    let number = metadata.dev();
+    let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
+    let name = device_with_number(root, &number).or_else(|| source_of(root, &existing));
+    let name = name.ok_or_else(|| unknown(format!("its file system has no device of its own ({number})")))?;
+    whole_device(root, &name).ok_or_else(|| unknown(format!("{name} is not in /sys/block")))
+}
+
+/// The name of a device or partition with a number: `259:5`.
+fn device_with_number(root: &SysRoot, number: &str) -> Option<String> {
+    root.link(format!("/sys/dev/block/{number}")).ok()
+}
+
+/// The device that a file system was mounted from. btrfs has a number of its own, because it can have several devices.
+fn source_of(root: &SysRoot, path: &Path) -> Option<String> {
+    let mounts = root.text("/proc/self/mountinfo").ok()?;
+    let source = unescape(mount_of(&mounts, &path.to_string_lossy())?.source);
+    let name = source.strip_prefix("/dev/")?;
+    // The mapper's names are links to its devices.
+    if name.contains('/') { root.link(&source).ok() } else { Some(name.to_owned()) }
+}
+
+/// The device that a partition is of: it lies in the folder of its device.
+fn whole_device(root: &SysRoot, name: &str) -> Option<String> {
+    if root.exists(format!("/sys/block/{name}")) {
+        return Some(name.to_owned());
+    }
+    let devices = root.list("/sys/block").unwrap_or_default();
+    devices.into_iter().find(|device| root.exists(format!("/sys/block/{device}/{name}")))
 }
 
 fn device(root: &SysRoot, name: &str) -> Result<Device, MachineError> {
@@ -158,6 +173,30 @@ mod tests {
         assert_eq!((wbt, other_controller, system.iocost), (true, false, None));
         let error = read(&root.root(), Path::new("/"), Some("sdb")).unwrap_err();
         assert_eq!(error.to_string(), "unknown block device `sdb`");
+    }
+
+    // btrfs has a device number of its own, and a partition's link was taken for an unexpected one.
+    #[test]
+    fn partitions_and_file_systems_with_numbers_of_their_own_are_on_their_device() {
+        let root = machine()
+            .file("/sys/block/sda/sda2/partition", "2\n")
+            .file("/sys/block/dm-0/dev", "253:0\n")
+            .link("/sys/dev/block/8:2", "../../devices/pci/block/sda/sda2")
+            .link("/dev/mapper/root", "../dm-0")
+            .file(
+                "/proc/self/mountinfo",
+                "30 1 0:31 / / rw - btrfs /dev/sda2 rw\n31 30 0:32 / /mapped rw - btrfs /dev/mapper/root rw\n\
+                 32 30 0:33 / /tmp rw - tmpfs tmpfs rw\n",
+            );
+        let root = root.root();
+        assert_eq!(
+            device_with_number(&root, "8:2").and_then(|name| whole_device(&root, &name)),
+            Some("sda".to_owned())
+        );
+        let of_source = |path: &str| whole_device(&root, &source_of(&root, Path::new(path))?);
+        assert_eq!(of_source("/var/lib"), Some("sda".to_owned()));
+        assert_eq!(of_source("/mapped/d"), Some("dm-0".to_owned()));
+        assert_eq!(of_source("/tmp/d"), None);
     }
 
     #[test]

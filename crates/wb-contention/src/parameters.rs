@@ -110,6 +110,7 @@ impl ParametersFile {
 mod tests {
     use super::*;
 
+    // A refused bench left a file with {} in it, written to find out whether it can be.
     #[test]
     fn a_file_that_cannot_be_written_is_noticed_and_one_that_can_is_not_created() {
         let folder = tempfile::tempdir().unwrap();

@@ -25,10 +25,10 @@ pub const PERCENTILES: [Percentile; 11] =
 
 const fn percentiles<const N: usize>(thousandths: [u32; N]) -> [Percentile; N] {
     let mut all = [Percentile(0); N];
-    let mut at = 0;
-    while at < N {
-        all[at] = Percentile(thousandths[at]);
-        at += 1;
+    let mut index = 0;
+    while index < N {
+        all[index] = Percentile(thousandths[index]);
+        index += 1;
     }
     all
 }

@@ -1,5 +1,6 @@
 //! Per-second reports of a stage: one file for each second, named after it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,9 @@ pub struct PerSecondReport {
     /// Requests that completed, but that the kernel did not count in a histogram.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted: u64,
+    /// What the machine used, and the kernel's statistics, by name: shares of 1, bytes, counters per second.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub resources: BTreeMap<String, f64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -163,6 +167,7 @@ mod tests {
                 write: IoStats { bytes: 1, latencies: vec![(5000, 1)] },
                 cost: None,
                 uncounted: 0,
+                resources: BTreeMap::new(),
             };
             reports.write(&report).unwrap();
         }

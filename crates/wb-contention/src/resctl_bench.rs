@@ -1,6 +1,6 @@
-//! Results of resctl-bench (`result.json`, compressed or not), of which those of `iocost-tune` can be merged.
+//! Results of resctl-bench (`result.json`, compressed or not). Results of `iocost-tune` can be merged.
 //!
-//! Its values over the vrate are read, and lines and solutions follow from them again: those of the file were fitted
+//! Its values over the vrate are read, and lines and solutions are computed from them anew, as the file's were fitted
 //! differently. Latencies there are in seconds.
 
 use std::collections::BTreeMap;
@@ -27,30 +27,30 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Why a file is no result of resctl-bench.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It cannot be decompressed, or is too large.
     #[error("cannot be decompressed: {0}")]
     Compression(#[from] std::io::Error),
-    /// It has another form.
     #[error("not a result of resctl-bench: {0}")]
     Form(#[from] serde_json::Error),
-    /// It is of a version whose results have no values over the vrate.
+    /// It is a job file of another form.
+    #[error("not a job file of resctl-bench: {0}")]
+    Jobs(serde_json::Error),
     #[error("{bench} of resctl-bench {version} has no values over the vrate: expected version 2.2 or later")]
-    Version {
-        /// The bench.
+    Version { bench: String, version: String },
+    /// The result has another form than results of the supported version.
+    #[error("{bench} of resctl-bench {version} cannot be read: {reason}; expected the form of version 2.2")]
+    ResultForm {
         bench: String,
-        /// The version.
         version: String,
+        /// What is missing or invalid.
+        reason: serde_json::Error,
     },
-    /// A value of it is unknown here.
+    #[error("has no finished iocost-tune, only {}: of other benches, `weighbridge import` reads the figures", found.join(", "))]
+    NoTune {
+        /// The benches that it has.
+        found: Vec<String>,
+    },
     #[error("{bench}: unknown {what} `{value}`")]
-    Unknown {
-        /// The bench.
-        bench: String,
-        /// What the value is.
-        what: &'static str,
-        /// The value.
-        value: String,
-    },
+    Unknown { bench: String, what: &'static str, value: String },
 }
 
 #[derive(Deserialize)]
@@ -135,21 +135,24 @@ struct RawSeries {
 /// Reads a file; `name` is how messages name it. Results of other benches than `iocost-tune` are left out.
 ///
 /// # Errors
-/// If it has another form, or a value that is unknown here.
+/// If it has another form, other benches alone, or a value that is unknown here.
 pub fn read(name: &str, bytes: &[u8]) -> Result<Vec<MergeSource>, ReadError> {
     let mut decompressed = Vec::new();
-    let text = match bytes.starts_with(&GZIP) {
-        true => {
-            let limit = MAX_TEXT + 1;
-            if MultiGzDecoder::new(bytes).take(limit).read_to_end(&mut decompressed)? as u64 == limit {
-                return Err(std::io::Error::other("more than 1 GiB").into());
-            }
-            &decompressed[..]
+    let text = if bytes.starts_with(&GZIP) {
+        let limit = MAX_TEXT + 1;
+        if MultiGzDecoder::new(bytes).take(limit).read_to_end(&mut decompressed)? as u64 == limit {
+            return Err(std::io::Error::other("more than 1 GiB").into());
         }
-        false => bytes,
+        &decompressed[..]
+    } else {
+        bytes
     };
     let jobs: Vec<RawJob> = serde_json::from_slice(text)?;
-    let tuned = jobs.into_iter().filter(|job| job.spec.kind == Bench::IocostTune.name() && job.result.is_object());
+    let is_tuned = |job: &RawJob| job.spec.kind == Bench::IocostTune.name() && job.result.is_object();
+    if !jobs.is_empty() && !jobs.iter().any(is_tuned) {
+        return Err(ReadError::NoTune { found: jobs.into_iter().map(|job| job.spec.kind).collect() });
+    }
+    let tuned = jobs.into_iter().filter(is_tuned);
     tuned.zip(1..).map(|(job, position)| job.source(name, position)).collect()
 }
 
@@ -163,8 +166,10 @@ impl RawJob {
         if result.get("data").is_none() {
             return Err(ReadError::Version { bench: spec.kind.clone(), version: sysinfo.bench_version });
         }
-        let tune: RawTune = serde_json::from_value(result)?;
-        let record: RawTuneRecord = serde_json::from_value(record)?;
+        let (bench, version) = (&spec.kind, &sysinfo.bench_version);
+        let other_form = |reason| ReadError::ResultForm { bench: bench.clone(), version: version.clone(), reason };
+        let tune: RawTune = serde_json::from_value(result).map_err(other_form)?;
+        let record: RawTuneRecord = serde_json::from_value(record).map_err(other_form)?;
         let qos_spec = qos_spec(&record.qos_props);
         let qos_spec = BenchSpec::parse(&qos_spec).map_err(|_| unknown("iocost-qos", &qos_spec))?;
         let mut series = BTreeMap::new();
@@ -202,14 +207,58 @@ impl RawJob {
     }
 }
 
+/// Whether a text is a job file: JSON, after lines of comments.
+pub fn is_job_file(text: &str) -> bool {
+    without_comments(text).trim_start().starts_with('{')
+}
+
+/// Reads the specifications of a job file.
+///
+/// # Errors
+/// If it has another form.
+pub fn read_jobs(text: &str) -> Result<Vec<String>, ReadError> {
+    #[derive(Deserialize)]
+    struct RawJobs {
+        job_specs: Vec<RawJobSpec>,
+    }
+    #[derive(Deserialize)]
+    struct RawJobSpec {
+        kind: String,
+        id: Option<String>,
+        passive: Option<String>,
+        #[serde(default)]
+        props: Vec<BTreeMap<String, String>>,
+    }
+    let jobs: RawJobs = serde_json::from_str(&without_comments(text)).map_err(ReadError::Jobs)?;
+    let specification = |RawJobSpec { kind, id, passive, mut props }: RawJobSpec| {
+        if props.is_empty() {
+            props.push(BTreeMap::new());
+        }
+        props[0].extend(id.map(|id| ("id".to_owned(), id)));
+        // The areas are separated by commas in the file, as they are within the program.
+        props[0].extend(passive.map(|areas| ("passive".to_owned(), areas.replace(',', "/"))));
+        specification(&kind, &props)
+    };
+    Ok(jobs.job_specs.into_iter().map(specification).collect())
+}
+
+fn without_comments(text: &str) -> String {
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
 /// The specification of the `iocost-qos` that was solved.
 fn qos_spec(groups: &[BTreeMap<String, String>]) -> String {
+    specification(Bench::IocostQos.name(), groups).trim_end_matches(':').to_owned()
+}
+
+/// A specification from its groups of properties.
+fn specification(bench: &str, groups: &[BTreeMap<String, String>]) -> String {
     let property =
         |(key, value): (&String, &String)| if value.is_empty() { key.clone() } else { format!("{key}={value}") };
     let group = |group: &BTreeMap<String, String>| group.iter().map(property).collect::<Vec<_>>().join(",");
-    let mut text = Bench::IocostQos.name().to_owned();
+    let mut text = bench.to_owned();
     groups.iter().for_each(|one| text += &format!(":{}", group(one)));
-    text.trim_end_matches(':').to_owned()
+    text
 }
 
 /// Latencies are in seconds there, and in nanoseconds here.
@@ -264,6 +313,7 @@ impl RawSystem {
             iocost: Some(base),
             time_scale: None,
             missed_requirements: self.sysreqs_missed.into_keys().collect(),
+            merged: Vec::new(),
         }
     }
 }
@@ -326,6 +376,27 @@ mod tests {
     }
 
     #[test]
+    fn job_files_are_read_as_specifications() {
+        let text = r#"// A job file of resctl-bench.
+            { "job_specs": [
+                { "kind": "iocost-params", "id": null, "passive": null, "props": [{}] },
+                { "kind": "iocost-qos", "id": "a", "passive": "mem,io",
+                  "props": [{ "vrate-intvs": "5", "allow-fail": "true" }, {}, { "min": "75", "max": "75" }] },
+                { "kind": "storage", "id": null, "passive": null, "props": [{ "apply": "" }] }
+            ] }"#;
+        assert!(is_job_file(text) && !is_job_file("# comment\niocost-qos"));
+        let specs = read_jobs(text).unwrap();
+        let parsed: Vec<BenchSpec> = specs.iter().map(|spec| BenchSpec::parse(spec).unwrap()).collect();
+        let expected = [
+            "iocost-params",
+            "iocost-qos:id=a,passive=mem/io,vrate-intvs=5,allow-fail::min=75,max=75",
+            "storage:apply",
+        ];
+        assert_eq!(parsed, expected.map(|spec| BenchSpec::parse(spec).unwrap()));
+        assert!(read_jobs("{}").unwrap_err().to_string().contains("job_specs"));
+    }
+
+    #[test]
     fn unknown_values_are_named() {
         let mut odd = result("x", 0.9);
         odd[1]["result"]["data"]["odd"] = odd[1]["result"]["data"]["MOF"].clone();
@@ -336,10 +407,21 @@ mod tests {
         assert!(
             message(&old.to_string()).starts_with("iocost-tune of resctl-bench 2.1.3 has no values over the vrate")
         );
+        let mut earlier = result("x", 0.9);
+        earlier[1]["sysinfo"]["bench_version"] = "2.1.2".into();
+        earlier[1]["result"]["data"]["MOF"] = json!({"points": []});
+        let expected =
+            "iocost-tune of resctl-bench 2.1.2 cannot be read: missing field `data`; expected the form of version 2.2";
+        assert_eq!(message(&earlier.to_string()), expected);
         assert_eq!(message(&odd.to_string()), "iocost-tune: unknown series `odd`");
         assert!(message("{}").starts_with("not a result of resctl-bench: "));
         assert!(message("\u{1f}").starts_with("not a result of resctl-bench: "));
         assert!(read("r", &GZIP).is_err());
+        let mut other = result("x", 0.9);
+        other.as_array_mut().unwrap().pop();
+        let expected =
+            "has no finished iocost-tune, only iocost-params: of other benches, `weighbridge import` reads the figures";
+        assert_eq!(message(&other.to_string()), expected);
         assert_eq!(read("r", b"[]").unwrap(), []);
     }
 }

@@ -40,7 +40,6 @@ pub enum Series {
 pub enum OverTime {
     /// Arithmetic mean of the seconds' values.
     Mean,
-    /// A percentile of them.
     Percentile(Percentile),
 }
 

@@ -120,13 +120,16 @@ pub struct Stage {
     pub instance: Instance,
     /// What it measures.
     pub definition: StageDefinition,
-    /// Under which conditions: among them the parameters that it starts from.
+    /// Under which conditions: among them the parameters that it starts from. They are apart from the definition only
+    /// to state what has changed.
     pub conditions: Conditions,
 }
 
 /// What identifies a stage: a hash of its instance, definition and conditions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+// Nothing is looked up by position or name, so a sequence can be changed: settings that were measured are used again
+// wherever they are now.
 pub struct StageKey(String);
 
 impl fmt::Display for StageKey {
@@ -143,7 +146,7 @@ impl Stage {
     pub fn key(&self) -> StageKey {
         // Every type in it has a JSON form with text keys.
         let text = serde_json::json!([self.instance, self.definition, self.conditions]).to_string();
-        StageKey(Sha256::of(text.as_bytes()).as_str()[..KEY_DIGITS].to_owned())
+        StageKey(Sha256::digest(text.as_bytes()).as_str()[..KEY_DIGITS].to_owned())
     }
 
     /// The parameters of io.cost to set; `None` if it is disabled or stays as it is.

@@ -43,6 +43,9 @@ pub struct SystemInfo {
     /// Requirements that were not met (`--force`), by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missed_requirements: Vec<String>,
+    /// Of a merged result: in what the machines of other sources differ from this one, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<String>,
 }
 
 /// A storage device and how the kernel drives it.
@@ -154,15 +157,8 @@ impl fmt::Display for Versions {
 /// Why a result cannot be used again: a condition that has changed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Mismatch {
-    /// Another device.
     #[error("measured on another device: {before}, now {now}")]
-    Device {
-        /// Then.
-        before: String,
-        /// Now.
-        now: String,
-    },
-    /// Another memory profile.
+    Device { before: String, now: String },
     #[error("measured with another memory profile: {}, now {}", profile_name(*.before), profile_name(*.now))]
     MemProfile {
         /// Then, in GiB.
@@ -170,41 +166,16 @@ pub enum Mismatch {
         /// Now, in GiB.
         now: Option<u32>,
     },
-    /// Another kernel.
     #[error("measured with another kernel: {before}, now {now}")]
-    Kernel {
-        /// Then.
-        before: String,
-        /// Now.
-        now: String,
-    },
-    /// Another version.
+    Kernel { before: String, now: String },
     #[error("measured by another version: {before}, now {now}")]
-    Versions {
-        /// Then.
-        before: Versions,
-        /// Now.
-        now: Versions,
-    },
-    /// Other parameters of io.cost.
+    Versions { before: Versions, now: Versions },
     #[error("measured from other io.cost parameters: {}, now {}", describe_iocost(.before.as_ref()), describe_iocost(.now.as_ref()))]
-    BaseModel {
-        /// Then.
-        before: Option<IocostParameters>,
-        /// Now.
-        now: Option<IocostParameters>,
-    },
-    /// Other parameters of hashd.
+    BaseModel { before: Option<IocostParameters>, now: Option<IocostParameters> },
     #[error("measured with other parameters of hashd")]
     Hashd,
-    /// Another scale of time.
     #[error("measured with durations times {}, now {}", scale_factor(*.before), scale_factor(*.now))]
-    TimeScale {
-        /// Then.
-        before: Option<TimeScale>,
-        /// Now.
-        now: Option<TimeScale>,
-    },
+    TimeScale { before: Option<TimeScale>, now: Option<TimeScale> },
 }
 
 fn scale_factor(scale: Option<TimeScale>) -> f64 {
@@ -220,7 +191,7 @@ fn describe_iocost(parameters: Option<&IocostParameters>) -> String {
 }
 
 impl Conditions {
-    /// What differs between these and those of an earlier result.
+    /// The differences between these conditions and the conditions of an earlier result.
     pub fn mismatches(&self, before: &Self) -> Vec<Mismatch> {
         let describe = |(model, firmware, size): &(String, String, Bytes)| {
             format!("{model} of {}, firmware {firmware:?}", figures::size(size.0 as f64))
@@ -245,7 +216,7 @@ impl Conditions {
 }
 
 impl SystemInfo {
-    /// The machine while a bench measures that sets everything but what is passive.
+    /// The machine during a bench that sets everything except passive conditions.
     #[must_use]
     pub(crate) fn under(mut self, passive: &Passive) -> Self {
         if !passive.contains(PassiveArea::Io) {
@@ -254,6 +225,28 @@ impl SystemInfo {
         }
         self.zswap &= passive.contains(PassiveArea::Mem);
         self
+    }
+
+    /// What differs on another machine, as the header names it.
+    pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
+        let fields = |system: &Self| {
+            let size = |bytes: Bytes| figures::size(bytes.0 as f64);
+            [
+                ("kernel", format!("{:?}", system.kernel)),
+                ("nr_cpus", system.nr_cpus.to_string()),
+                ("memory", size(system.memory)),
+                ("swap", size(system.swap)),
+                ("swappiness", system.swappiness.to_string()),
+                ("zswap", system.zswap.to_string()),
+                ("passive", system.passive.to_string()),
+                ("size", size(system.device.size)),
+                ("iosched", system.device.scheduler.clone()),
+                ("wbt", if system.device.wbt { "on" } else { "off" }.to_owned()),
+                ("missed", system.missed_requirements.join("/")),
+            ]
+        };
+        let pairs = fields(self).into_iter().zip(fields(other));
+        pairs.filter(|(own, other)| own != other).map(|(_, (name, value))| format!("{name}={value}")).collect()
     }
 
     /// The conditions under which a bench measures, with the parameters that it needs.
@@ -305,6 +298,7 @@ mod tests {
             iocost: None,
             time_scale: None,
             missed_requirements: Vec::new(),
+            merged: Vec::new(),
         }
     }
 

@@ -21,7 +21,6 @@ pub struct Diagnostic {
 /// Where a diagnostic is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
-    /// The source text.
     pub source: SourceText,
     /// The byte range in it.
     pub span: Range<usize>,
@@ -94,19 +93,21 @@ impl Diagnostic {
 
     /// The part of the source text that it is about; empty without a location.
     pub fn excerpt(&self) -> &str {
-        self.location().and_then(|at| at.source.text.get(at.span.clone())).unwrap_or_default()
+        self.location().and_then(|location| location.source.text.get(location.span.clone())).unwrap_or_default()
     }
 
     /// The diagnostic in one line, without its label: `FILE:LINE:COLUMN: MESSAGE: HELP`.
     pub fn one_line(&self) -> String {
-        let place = self.location().map(|at| format!("{}:{}: ", at.source.name, at.source.position(at.span.start)));
+        let place = self
+            .location()
+            .map(|location| format!("{}:{}: ", location.source.name, location.source.position(location.span.start)));
         let help = self.help().map(|help| format!(": {help}"));
         [place.as_deref().unwrap_or_default(), &self.message, help.as_deref().unwrap_or_default()].concat()
     }
 
     /// Whether both have the same message and location.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let place = |of: &Self| of.location().map(|at| (at.source.name.clone(), at.span.clone()));
+        let place = |of: &Self| of.location().map(|location| (location.source.name.clone(), location.span.clone()));
         self.message == other.message && place(self) == place(other)
     }
 }
@@ -117,7 +118,7 @@ impl miette::Diagnostic for Diagnostic {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.location().map(|at| &at.source as _)
+        self.location().map(|location| &location.source as _)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {

@@ -21,10 +21,10 @@ const ELLIPSIS: &str = "…";
 /// Renders the source lines around a diagnostic, without its message and help; empty if it has no location.
 pub fn render_excerpt(diagnostic: &Diagnostic, colour: bool) -> String {
     let label = miette::Diagnostic::labels(diagnostic).and_then(|mut labels| labels.next());
-    let Some((at, label)) = diagnostic.location().zip(label) else { return String::new() };
-    match cut_source(&at.source, &label) {
+    let Some((location, label)) = diagnostic.location().zip(label) else { return String::new() };
+    match cut_source(&location.source, &label) {
         Some((window, label)) => render(&LabelledSource { code: &window, label }, colour),
-        None => render(&LabelledSource { code: &at.source, label }, colour),
+        None => render(&LabelledSource { code: &location.source, label }, colour),
     }
 }
 
@@ -99,24 +99,24 @@ fn cut_source(source: &SourceText, label: &LabeledSpan) -> Option<(SourceWindow,
     if text.lines().all(|line| line.chars().count() <= MAX_LINE) {
         return None;
     }
-    let at = label.offset().checked_sub(shown.span().offset())?;
-    let start = text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+    let position = label.offset().checked_sub(shown.span().offset())?;
+    let start = text.get(..position)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text[start..].lines().next().unwrap_or_default();
-    let (window, place) = cut_line(line, at - start, label.len());
+    let (window, place) = cut_line(line, position - start, label.len());
     let source =
         SourceWindow { name: source.name.to_string(), text: window, line: exact.line(), column: exact.column() };
     Some((source, LabeledSpan::new(label.label().map(str::to_owned), place.0, place.1)))
 }
 
 /// Cuts a line to the part around a position, given by first byte and length. Returns the part and the position in it.
-fn cut_line(line: &str, at: usize, len: usize) -> (String, (usize, usize)) {
+fn cut_line(line: &str, position: usize, len: usize) -> (String, (usize, usize)) {
     let chars: Vec<usize> = line.char_indices().map(|(byte, _)| byte).chain([line.len()]).collect();
     let last = chars.len() - 1;
-    let place = chars.partition_point(|byte| *byte < at).min(last);
+    let place = chars.partition_point(|byte| *byte < position).min(last);
     let from = if last <= WINDOW { 0 } else { place.saturating_sub(CONTEXT_BEFORE).min(last - WINDOW) };
     let to = (from + WINDOW).min(last);
     let (before, after) = (if from > 0 { ELLIPSIS } else { "" }, if to < last { ELLIPSIS } else { "" });
-    let end = (at + len).min(chars[to]);
+    let end = (position + len).min(chars[to]);
     let text = format!("{before}{}{after}", &line[chars[from]..chars[to]]);
     (text, (before.len() + chars[place] - chars[from], end.saturating_sub(chars[place])))
 }
@@ -126,9 +126,12 @@ mod tests {
     use super::*;
 
     fn excerpt_of(text: &str, word: &str) -> String {
-        let at = text.find(word).unwrap();
+        let position = text.find(word).unwrap();
         let source = SourceText::new("p.toml", text);
-        render_excerpt(&Diagnostic::at(&source, at..at + word.len(), "not shown", "here").with_help("not shown"), false)
+        render_excerpt(
+            &Diagnostic::at(&source, position..position + word.len(), "not shown", "here").with_help("not shown"),
+            false,
+        )
     }
 
     #[test]
@@ -154,15 +157,16 @@ mod tests {
             let lines: Vec<Vec<char>> = shown.lines().map(|line| line.chars().collect()).collect();
             assert!(lines.iter().all(|line| line.len() < 90), "{shown}");
             // The underline is below the word.
-            let at = lines[1].iter().collect::<String>().split(word).next().unwrap().chars().count();
-            assert!(matches!(lines[2][at], '─' | '┬'), "{shown}");
+            let index = lines[1].iter().collect::<String>().split(word).next().unwrap().chars().count();
+            assert!(matches!(lines[2][index], '─' | '┬'), "{shown}");
         }
     }
 
     #[test]
     fn lines_are_cut_at_character_boundaries() {
-        for (line, at, len) in [("é".repeat(300), 200, 2), ("a".repeat(101), 101, 0), ("€".repeat(200), 0, 600)] {
-            let (text, (start, length)) = cut_line(&line, at, len);
+        for (line, position, len) in [("é".repeat(300), 200, 2), ("a".repeat(101), 101, 0), ("€".repeat(200), 0, 600)]
+        {
+            let (text, (start, length)) = cut_line(&line, position, len);
             assert!(text.chars().count() <= WINDOW + 2 && text.get(start..start + length).is_some(), "{text}");
         }
     }

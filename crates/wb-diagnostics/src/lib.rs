@@ -2,8 +2,10 @@
 //!
 //! This crate does not depend on any other of the workspace, reads no files and prints nothing.
 //!
-//! Start with [`diagnostic`] (one error, with its position in a [`source_text`]), then [`suggestion`] ("did you mean"). A
-//! parser that reports all errors of a text returns [`diagnostics`]; [`excerpt`] renders the lines around an error.
+//! Start with [`diagnostic`] (one error, with its position in a [`source_text`]), then [`suggestion`] ("did you mean").
+//! A parser that reports all errors of a text returns [`diagnostics`]; [`excerpt`] renders the lines around an error.
+//! The library that renders source lines (miette) is known here and in `wb-net` only, so that an error in a text has
+//! one type, whoever wrote the parser, and a name is suggested by one rule.
 
 #![forbid(unsafe_code)]
 

@@ -9,7 +9,7 @@ pub fn humanize_serde_error(message: &str) -> String {
     let Some(rest) = prefixes.iter().find_map(|prefix| message.strip_prefix(prefix)) else {
         return match message.split_once("data did not match any variant of untagged enum ") {
             Some((before, after)) => {
-                let place = after.find(" at line ").map_or("", |at| &after[at..]);
+                let place = after.find(" at line ").map_or("", |position| &after[position..]);
                 format!("{before}invalid value: matches none of the accepted forms{place}")
             }
             None => describe_truncation(message).unwrap_or_else(|| message.to_owned()),
@@ -23,7 +23,7 @@ pub fn humanize_serde_error(message: &str) -> String {
 /// Describes JSON that ends too early: `EOF while parsing an object at line 1 column 1`.
 fn describe_truncation(message: &str) -> Option<String> {
     let rest = message.strip_prefix("EOF while parsing ")?;
-    let place = rest.find(" at line ").map_or("", |at| &rest[at..]);
+    let place = rest.find(" at line ").map_or("", |position| &rest[position..]);
     Some(format!("incomplete JSON{place}"))
 }
 
@@ -69,11 +69,8 @@ fn describe_expected(expected: &str) -> String {
 /// An unknown name in a message of serde: ``unknown field `min-tme`, expected one of `min-time`, …``.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownName<'a> {
-    /// What is unknown.
     pub kind: UnknownKind,
-    /// The name as given.
     pub given: &'a str,
-    /// The valid names.
     pub expected: Vec<&'a str>,
 }
 
@@ -82,7 +79,6 @@ pub struct UnknownName<'a> {
 pub enum UnknownKind {
     /// A key of a table.
     Field,
-    /// A value.
     Variant,
 }
 

@@ -13,7 +13,6 @@ use crate::Diagnostic;
 pub struct SourceText {
     /// A file's path, or `command line`.
     pub name: Arc<str>,
-    /// The whole text.
     pub text: Arc<str>,
 }
 
@@ -39,8 +38,8 @@ impl SourceText {
     }
 
     /// The position of a byte; that of the end if the text is shorter.
-    pub fn position(&self, at: usize) -> Position {
-        let before = self.text.get(..at).unwrap_or(&self.text);
+    pub fn position(&self, position: usize) -> Position {
+        let before = self.text.get(..position).unwrap_or(&self.text);
         let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
         Position { line: before.matches('\n').count() + 1, column }
     }
@@ -52,7 +51,7 @@ impl SourceText {
             (usize::try_from(line).ok()?.checked_sub(1)?, usize::try_from(column).ok()?.checked_sub(1)?);
         let content = self.text.split('\n').nth(line)?;
         let start = content.as_ptr() as usize - self.text.as_ptr() as usize;
-        let first = content.char_indices().nth(column).map_or(content.len(), |(at, _)| at);
+        let first = content.char_indices().nth(column).map_or(content.len(), |(position, _)| position);
         Some(start + first..start + content.trim_end().len().max(first))
     }
 

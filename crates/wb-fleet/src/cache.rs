@@ -9,9 +9,7 @@ use wb_sys::user_folders;
 pub struct CachedProgram {
     /// SHA-256 of its content, which is the name of its folder.
     pub sha256: String,
-    /// Its folder.
     pub folder: String,
-    /// Its size.
     pub size: Bytes,
     /// Time when it was last deployed, checked or started, in seconds since 1970; none if the file system does not
     /// record it.

@@ -21,7 +21,6 @@ use crate::ssh::{Session, Ssh};
 /// Options for connecting to hosts.
 #[derive(Debug, Clone)]
 pub struct ConnectOptions {
-    /// The ssh program.
     pub ssh: PathBuf,
     /// Alternative ssh configuration, as for `ssh -F`.
     pub ssh_config: Option<PathBuf>,
@@ -56,7 +55,6 @@ pub enum ConnectWarning {
         "is used as {0} without root privileges: knobs, cgroups and profiles other than Localhost are not available"
     )]
     NotRoot(String),
-    /// The user's ssh configuration disables host key checking.
     #[error("is used without checking its host key: your ssh configuration sets StrictHostKeyChecking to no")]
     HostKeyNotChecked,
 }
@@ -64,21 +62,16 @@ pub enum ConnectWarning {
 /// A connected host.
 #[derive(Debug)]
 pub struct ConnectedHost {
-    /// The host.
     pub host: Host,
-    /// The name or address at which ssh finds it: that of `HostName` in the ssh configuration.
+    /// The name or address by which ssh finds it: `HostName` in the ssh configuration.
     pub network_name: String,
-    /// Its worker.
     pub worker: Worker,
-    /// Privileges of its agent.
     pub rights: Privileges,
-    /// Its kernel's release.
     pub kernel: String,
     /// Path of the program on it.
     pub program: String,
     /// Transfer of the program; none if it was cached there.
     pub transfer: Option<Transfer>,
-    /// Warnings about the connection.
     pub warnings: Vec<ConnectWarning>,
 }
 
@@ -106,6 +99,7 @@ pub async fn connect_all(
         in_background(async move { probe(host, &program, &options).await })
     });
     let mut probed = all(probing).await;
+    // Right after the login: copying the program to each takes minutes.
     refuse_same_machines(&mut probed);
     let starting = probed.into_iter().map(|probed| {
         let (program, options) = (program.clone(), options.clone());

@@ -21,11 +21,9 @@ use crate::ssh::{Session, classify_failure, last_line};
 /// Privileges of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Privileges {
-    /// Logged in as root.
     Root,
     /// Root through sudo without a password.
     Sudo,
-    /// An unprivileged user.
     User,
 }
 
@@ -143,9 +141,10 @@ impl Program {
                 .and_then(|result| result)
                 .map_err(ConnectErrorKind::Compress)?;
         }
-        let (encoding, bytes) = match accepts_gzip {
-            true => ("gzip", self.compressed().map_err(ConnectErrorKind::Compress)?),
-            false => ("plain", self.uncompressed()),
+        let (encoding, bytes) = if accepts_gzip {
+            ("gzip", self.compressed().map_err(ConnectErrorKind::Compress)?)
+        } else {
+            ("plain", self.uncompressed())
         };
         let mut transfer = Transfer { sent: 0, total: bytes.len() as u64, size: self.size() };
         report(transfer);

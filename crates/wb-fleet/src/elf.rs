@@ -57,8 +57,8 @@ fn read_range(file: &mut (impl Read + Seek), start: u64, size: u64, length: u64)
     Ok((bytes.len() as u64 == size).then_some(bytes))
 }
 
-fn read_u64(bytes: &[u8], at: usize) -> u64 {
-    bytes[at..at + 8].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+fn read_u64(bytes: &[u8], position: usize) -> u64 {
+    bytes[position..position + 8].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]
@@ -82,9 +82,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_header_panics(mut bytes in proptest::collection::vec(any::<u8>(), 64..400), at in 0_u64..80, count in 0_u16..4) {
+        fn no_header_panics(mut bytes in proptest::collection::vec(any::<u8>(), 64..400), position in 0_u64..80, count in 0_u16..4) {
             bytes[..6].copy_from_slice(&MAGIC);
-            bytes[32..40].copy_from_slice(&at.to_le_bytes());
+            bytes[32..40].copy_from_slice(&position.to_le_bytes());
             bytes[54..56].copy_from_slice(&56_u16.to_le_bytes());
             bytes[56..58].copy_from_slice(&count.to_le_bytes());
             let _ = strip(&mut Cursor::new(&bytes));

@@ -18,13 +18,10 @@ pub const SEPARATE_HOSTS: &str = "hosts that share a kernel on purpose, in names
 #[derive(Debug, thiserror::Error)]
 #[error("`{host}` ({address}) {kind}")]
 pub struct FleetError {
-    /// The host.
     pub host: WorkerName,
-    /// Its address.
     pub address: Address,
     /// The alternative ssh configuration that was used, if any.
     pub ssh_config: Option<PathBuf>,
-    /// The cause.
     pub kind: Box<ConnectErrorKind>,
 }
 
@@ -34,7 +31,6 @@ pub enum ConnectErrorKind {
     /// The host does not respond, or refuses the connection, with the message of ssh.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
-    /// The host name cannot be resolved, with the message of ssh.
     #[error("has an unknown host name: {0}")]
     UnknownHostName(String),
     /// The host accepts none of the user's keys, with the message of ssh.
@@ -46,7 +42,6 @@ pub enum ConnectErrorKind {
     /// The host key differs from the one in the known hosts.
     #[error("has a changed host key and may be another machine: {message}")]
     HostKeyChanged {
-        /// Message of ssh.
         message: String,
         /// The known hosts file with the old key, if ssh named it.
         file: Option<String>,
@@ -57,55 +52,35 @@ pub enum ConnectErrorKind {
     /// Login succeeds, but the shell exits without running a command, with the last message of the host or of ssh.
     #[error("accepts your login but runs no commands: {0}")]
     NoShell(String),
-    /// The ssh program cannot be started.
     #[error("cannot be reached: cannot start ssh: {0}")]
     SshNotStarted(std::io::Error),
     /// The host does not respond in time.
     #[error("did not respond within {} s{}", .limit.as_secs(), message_suffix(.message))]
     TimedOut {
-        /// The limit.
         limit: Duration,
         /// Message of ssh; may be empty.
         message: String,
     },
-    /// The program is built for another architecture.
     #[error("has architecture {host}, but this program is built for {program}")]
-    Architecture {
-        /// Architecture of the host.
-        host: String,
-        /// Architecture of the program.
-        program: &'static str,
-    },
+    Architecture { host: String, program: &'static str },
     /// Its kernel is too old, with its release.
     #[error("runs Linux {}, expected {}.{} or newer", .0, MIN_KERNEL.0, MIN_KERNEL.1)]
     Kernel(String),
-    /// The filesystem of its cache folder has not enough free space for the program.
     #[error("has not enough space for the program in {folder}: {} required, {free} free", Bytes(required.0.div_ceil(1 << 20) << 20))]
     NoSpace {
-        /// The folder.
         folder: String,
         /// The size of the program.
         required: Bytes,
-        /// Free space.
         free: Bytes,
     },
-    /// The program could not be stored there.
     #[error("cannot store the program in {folder}: {message}")]
-    Store {
-        /// The folder.
-        folder: String,
-        /// Message of the host.
-        message: String,
-    },
-    /// Another user could replace the program there between its check and its start.
+    Store { folder: String, message: String },
     #[error("would start the program where another user can replace it, in {folder}: {reason}")]
     UntrustedCache {
-        /// The folder.
         folder: String,
         /// The level of its path that another user controls, and why.
         reason: String,
     },
-    /// Compressing the program failed.
     #[error("cannot receive the program: cannot compress it: {0}")]
     Compress(std::io::Error),
     /// Root privileges are required, and sudo refuses them.
@@ -113,7 +88,6 @@ pub enum ConnectErrorKind {
     NoSudo {
         /// The user on the host.
         user: String,
-        /// Message of sudo.
         message: String,
     },
     /// Another controller uses it exclusively.

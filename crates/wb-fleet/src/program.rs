@@ -34,7 +34,7 @@ impl Program {
             Some(stripped) => stripped,
             None => std::fs::read(path)?,
         };
-        let sha256 = Sha256::of(&content).as_str().to_owned();
+        let sha256 = Sha256::digest(&content).as_str().to_owned();
         Ok(Self { path: path.to_owned(), content: Arc::new(content), sha256, compressed: Arc::default() })
     }
 
@@ -110,6 +110,6 @@ mod tests {
         let mut content = Vec::new();
         flate2::read::GzDecoder::new(program.compressed().unwrap()).read_to_end(&mut content).unwrap();
         assert_eq!(content, program.uncompressed());
-        assert_eq!(program.sha256(), Sha256::of(&content).as_str());
+        assert_eq!(program.sha256(), Sha256::digest(&content).as_str());
     }
 }

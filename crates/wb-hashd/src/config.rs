@@ -1,4 +1,4 @@
-//! What the workload is started with, and what it reports.
+//! The configuration of the workload, and its reports.
 
 use std::path::PathBuf;
 
@@ -60,12 +60,10 @@ pub enum HashdEvent {
         /// Their folder.
         dir: PathBuf,
     },
-    /// The footprint is filled.
     Filling {
         /// Bytes of it that fit into memory.
         bytes: u64,
     },
-    /// Requests can start.
     Started,
     /// A period is over.
     Report(Box<HashdReport>),

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use wb_sys::PathError;
+
 use crate::ParamError;
 use crate::size::format_size;
 
@@ -23,10 +25,8 @@ pub enum HashdError {
         required: u64,
         /// Bytes that are free.
         free: u64,
-        /// The folder.
         path: PathBuf,
     },
-    /// The footprint of anonymous memory does not fit into memory and swap.
     #[error(
         "cannot use {} of anonymous memory: {} are available, swap included",
         format_size(*required), format_size(*available)
@@ -37,36 +37,20 @@ pub enum HashdError {
         /// Bytes that are available.
         available: u64,
     },
-    /// A file that could not be created, read or written.
-    #[error("cannot {operation} `{}`: {source}", path.display())]
-    File {
-        /// The operation: `create`, `read`, `write`.
-        operation: &'static str,
-        /// Its path.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] PathError),
     /// Test files that could not be read while the footprint was filled.
     #[error("cannot read a test file: {source}")]
-    Read {
-        /// The cause.
-        source: io::Error,
-    },
+    Read { source: io::Error },
     /// Address space could not be reserved.
     #[error("cannot map {} of memory: {source}", format_size(*bytes as u64))]
     Map {
         /// The requested bytes.
         bytes: usize,
-        /// The cause.
         source: io::Error,
     },
-    /// A thread could not be started.
     #[error("cannot start a thread: {source}")]
-    Thread {
-        /// The cause.
-        source: io::Error,
-    },
+    Thread { source: io::Error },
     /// It was cancelled before it had started.
     #[error("cancelled")]
     Cancelled,
@@ -75,7 +59,7 @@ pub enum HashdError {
 impl HashdError {
     /// For `map_err`: the error of an operation on a file.
     pub(crate) fn file(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
-        move |source| Self::File { operation, path: path.to_owned(), source }
+        move |source| PathError::new(operation, path)(source).into()
     }
 
     /// How to resolve the error, if known.

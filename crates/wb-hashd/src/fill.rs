@@ -1,6 +1,7 @@
-//! Fills the footprint before it is used, so that what is measured is not how it grows.
+//! Fills the footprint before it is used, so that its growth is not measured.
 //!
-//! As far as memory permits without swapping, beginning at the edge: what requests use most is the most recently used.
+//! It is filled as far as memory permits without swapping, beginning with its rarely used edge, so that the pages that
+//! requests use most are the most recently used.
 
 use crate::anonymous_memory::AnonymousMemory;
 use crate::size::SystemMemory;
@@ -20,14 +21,14 @@ pub(crate) struct FillPlan {
 }
 
 impl FillPlan {
-    /// As much of the footprint in use as fits into memory, of which `resident` bytes are filled already. Anonymous memory
-    /// has precedence: files can be read again.
+    /// As much of the footprint as fits into memory, where `resident` bytes are filled already. Anonymous memory has
+    /// precedence: files can be read again.
     pub(crate) fn new(memory: &AnonymousMemory, file_pages: u64, resident: u64) -> Self {
         let footprint = Self { anon_pages: memory.pages(), file_pages };
         footprint.within(SystemMemory::read().map_or(0, |system| system.available + resident))
     }
 
-    /// What of it fits into this memory, in bytes.
+    /// The part that fits into this memory, in bytes.
     fn within(self, available: u64) -> Self {
         let pages = available / PAGE as u64;
         let anon_pages = self.anon_pages.min(pages);

@@ -62,8 +62,8 @@ impl FootprintSizes {
     }
 }
 
-/// Four times the memory, or as much as fits: anonymous memory into four fifths of what is available, or what the process
-/// itself leaves of it, files into half of the free space.
+/// The default footprint: four times the memory, or as much as fits. Anonymous memory may take four fifths of what is
+/// available, or less if the process itself needs more; files may take half of the free space.
 fn default_memory(params: &HashdParams, system: Option<SystemMemory>, free: u64) -> u64 {
     let Some(system) = system else { return 1 << 30 };
     let limit = |bytes: u64, part: f64| if part > 0.0 { (bytes as f64 / part) as u64 } else { u64::MAX };

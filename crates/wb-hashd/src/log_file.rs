@@ -40,7 +40,6 @@ const MAX_LINE: usize = 16 << 20;
 pub(crate) struct LogEntry {
     /// Time of its end since the start.
     pub(crate) time: Duration,
-    /// Its latency.
     pub(crate) latency: Duration,
     /// What it computed.
     pub(crate) digest: RequestDigest,

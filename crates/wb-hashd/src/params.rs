@@ -144,7 +144,6 @@ impl Default for HashdParams {
 pub struct ParamError {
     /// The parameter.
     pub name: &'static str,
-    /// Its value.
     pub value: String,
     /// What is accepted.
     pub expected: String,

@@ -136,6 +136,7 @@ mod tests {
         assert!(file.read_if_changed().unwrap().is_err());
     }
 
+    // An empty file, which a writer leaves for a moment, has valid parameters.
     #[test]
     fn a_file_that_is_being_written_is_not_read() {
         let folder = tempfile::tempdir().unwrap();

@@ -88,7 +88,7 @@ pub struct LatencyQuantiles {
 
 impl LatencyQuantiles {
     /// The quantiles of a histogram in microseconds; `None` if it is empty.
-    pub(crate) fn of(histogram: &Histogram<u32>, control: f64) -> Option<Self> {
+    pub(crate) fn new(histogram: &Histogram<u32>, control: f64) -> Option<Self> {
         if histogram.is_empty() {
             return None;
         }
@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn quantiles_are_in_seconds_and_absent_without_requests() {
         let mut histogram = empty_histogram();
-        assert_eq!(LatencyQuantiles::of(&histogram, 0.95), None);
+        assert_eq!(LatencyQuantiles::new(&histogram, 0.95), None);
         (1..=100).for_each(|milliseconds| histogram.saturating_record(milliseconds * 1000));
         let near = |actual: f64, expected: f64| assert!((actual / expected - 1.0).abs() < 0.011, "{actual} {expected}");
-        let Some(quantiles) = LatencyQuantiles::of(&histogram, 0.8) else { unreachable!("it is not empty") };
+        let Some(quantiles) = LatencyQuantiles::new(&histogram, 0.8) else { unreachable!("it is not empty") };
         near(quantiles.p50, 0.05);
         near(quantiles.p95, 0.095);
         near(quantiles.control, 0.08);

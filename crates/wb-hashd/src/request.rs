@@ -20,7 +20,6 @@ pub(crate) type RequestDigest = [u8; 20];
 /// The parts of the footprint that requests use at the moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Footprint {
-    /// Pages of the files.
     pub(crate) file_pages: u64,
     /// Amplitude of the addresses in files.
     pub(crate) file_scale: f64,

@@ -119,8 +119,8 @@ impl Hashd {
         Ok(Self { commands, control, shared, folder, content, sizes, params })
     }
 
-    /// Continues with other parameters. Test files that they need in addition are created first, which `is_cancelled` ends
-    /// early; what is added to the footprint is filled meanwhile.
+    /// Continues with other parameters. Additional test files are created first (`is_cancelled` ends this early), and
+    /// additions to the footprint are filled in the background.
     ///
     /// # Errors
     /// If one is invalid, does not fit, or cannot be changed in this way while it runs. The previous ones stay in force
@@ -168,8 +168,8 @@ impl Drop for Hashd {
     }
 }
 
-/// What the target requires if requests take as long as on the machine that the default parameters are for, within what
-/// is safe to begin with.
+/// The concurrency that the target requires if requests take as long as on the machine for which the default parameters
+/// are made, within a range that is safe to begin with.
 fn initial_concurrency(params: &HashdParams, cpus: usize) -> f64 {
     let latency = (Duration::from(params.sleep_mean) + HASH_TIME).as_secs_f64();
     let safe = cpus as f64 / 2.0;
@@ -213,7 +213,7 @@ struct ControlThread {
     changes: u64,
     /// Whether they changed in this period, which then does not count for the controllers.
     has_new_params: bool,
-    /// Whether what is added to the footprint is filled, and the threads that do so.
+    /// Whether additions to the footprint are filled; `fillers` are the threads that do so.
     fill: bool,
     fillers: Vec<JoinHandle<()>>,
 }
@@ -317,7 +317,7 @@ impl ControlThread {
         let completed = self.window.len();
         self.done += completed;
         let rps = completed as f64 / period;
-        let latency = LatencyQuantiles::of(&self.window, self.params.lat_quantile);
+        let latency = LatencyQuantiles::new(&self.window, self.params.lat_quantile);
         let cpu = self.cpu_times();
         let report = HashdReport {
             time: (now - self.shared.start).as_secs_f64(),

@@ -36,7 +36,7 @@ impl SystemMemory {
         Some(Self { total: field("MemTotal")?, available: field("MemAvailable")?, swap })
     }
 
-    /// What a limit leaves of it.
+    /// The memory that remains under a limit.
     fn within(self, limit: &MemoryLimit) -> Self {
         Self {
             total: self.total.min(limit.limit),

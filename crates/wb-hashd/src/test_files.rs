@@ -33,8 +33,8 @@ struct Extent {
 }
 
 impl TestFiles {
-    /// These files and further ones, of at least `bytes` in total. Those that exist with the right size are used as they are; the
-    /// others are created, which `is_cancelled` ends early.
+    /// These files and further ones, of at least `bytes` in total. Existing files of the right size are used as they
+    /// are; the others are created, which `is_cancelled` ends early.
     pub(crate) fn extend_to(
         &self,
         bytes: u64,

@@ -21,9 +21,7 @@ pub(crate) fn empty_histogram() -> Histogram<u32> {
 pub(crate) enum Stage {
     /// Reading files.
     Read,
-    /// Touching anonymous memory.
     Touch,
-    /// Hashing.
     Hash,
     /// Falling asleep and waking up, and what is between two requests.
     Sleep,

@@ -20,11 +20,11 @@ pub(crate) fn archive(run: &RunFolder, source: &SourceFile) -> Result<(), Import
     }
     let changed = || ImportError::Changed(source.path.clone());
     let bytes = read_bytes(&source.path).map_err(|_| changed())?;
-    if Sha256::of(&bytes) != source.sha256 {
+    if Sha256::digest(&bytes) != source.sha256 {
         return Err(changed());
     }
     let name = slug(&source.name);
-    match ArchivedCopy::of(bytes, source.format, &source.results.secrets) {
+    match ArchivedCopy::new(bytes, source.format, &source.results.secrets) {
         ArchivedCopy::Whole(bytes) => Artefact::write(&folder, &name, &bytes)?,
         ArchivedCopy::Masked(text) => Artefact::write(&folder, &format!("{name}.masked"), text.as_bytes())?,
         ArchivedCopy::None => return Ok(()),
@@ -45,13 +45,14 @@ pub(crate) enum ArchivedCopy {
 
 impl ArchivedCopy {
     /// Creates the copy of a file with these secrets.
-    pub(crate) fn of(bytes: Vec<u8>, format: Format, secrets: &[(String, String)]) -> Self {
+    pub(crate) fn new(bytes: Vec<u8>, format: Format, secrets: &[(String, String)]) -> Self {
         if secrets.is_empty() {
             return Self::Whole(bytes);
         }
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
         for (secret, masked) in secrets {
-            let Some((secret, masked)) = encode_text(format, secret).zip(encode_text(format, masked)) else {
+            let Some((secret, masked)) = (format.definition().encode)(secret).zip((format.definition().encode)(masked))
+            else {
                 return Self::None;
             };
             if !text.contains(&secret) {
@@ -60,14 +61,6 @@ impl ArchivedCopy {
             text = text.replace(&secret, &masked);
         }
         Self::Masked(text)
-    }
-}
-
-/// Encodes a text as in a file of this format, with its delimiters.
-fn encode_text(format: Format, text: &str) -> Option<String> {
-    match format {
-        Format::Phoronix => Some(format!(">{}<", quick_xml::escape::escape(text))),
-        _ => serde_json::to_string(text).ok(),
     }
 }
 
@@ -84,10 +77,11 @@ pub(crate) fn copy_note(copy: &ArchivedCopy) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::pbench;
 
     fn copy(text: &str, secrets: &[(&str, &str)]) -> ArchivedCopy {
         let secrets: Vec<_> = secrets.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
-        ArchivedCopy::of(text.as_bytes().to_vec(), Format::Pbench, &secrets)
+        ArchivedCopy::new(text.as_bytes().to_vec(), pbench::FORMAT, &secrets)
     }
 
     #[test]

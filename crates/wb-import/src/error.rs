@@ -11,7 +11,6 @@ use crate::Format;
 /// Why a file was not imported. Messages follow the name of the file and a colon.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It cannot be read.
     #[error("cannot read the file: {0}")]
     Unreadable(#[from] io::Error),
     /// It exceeds the maximum size.
@@ -20,13 +19,17 @@ pub enum ReadError {
         /// Maximum size in bytes.
         limit: u64,
     },
-    /// Its format is unknown.
     #[error("unknown format: expected one of {}", Format::names())]
     Unknown,
+    /// Its program writes another form that is imported.
+    #[error("not the form of this output that can be imported: expected that of `{option}`")]
+    OtherForm {
+        /// The option that writes it.
+        option: &'static str,
+    },
     /// It is not valid JSON or XML, although its extension is `json` or `xml`.
     #[error("invalid document: {0}")]
     InvalidDocument(String),
-    /// It violates its format.
     #[error("invalid {format} results: {reason}")]
     Malformed {
         /// The detected or requested format.
@@ -34,27 +37,19 @@ pub enum ReadError {
         /// What is wrong, with the position.
         reason: String,
     },
-    /// It has nothing to import.
     #[error("nothing to import: {0}")]
     Empty(String),
     /// The program that wrote it failed before measuring.
     #[error("no result: {program} reports: {message}")]
-    Failed {
-        /// The program.
-        program: &'static str,
-        /// Its error message.
-        message: String,
-    },
+    Failed { program: &'static str, message: String },
     /// The name of a cell could not be read again from the run.
     #[error(transparent)]
     InvalidCell(#[from] ParseIdError),
-    /// The run has a cell of the same name with other parameters.
     #[error(
         "cell `{cell}` exists with other parameters: {}: import into another folder, or set another serial with --id",
         differences.join("; ")
     )]
     Redefined {
-        /// The cell.
         cell: Box<CellId>,
         /// Each parameter that differs, with both values.
         differences: Vec<String>,
@@ -64,16 +59,13 @@ pub enum ReadError {
         "metric `{metric}` of cell `{cell}` conflicts: existing {existing}, imported {imported}: import into another folder"
     )]
     MetricConflict {
-        /// The cell.
         cell: Box<CellId>,
-        /// The metric.
         metric: MetricKey,
         /// Unit and direction in the run.
         existing: String,
         /// Unit and direction in the file.
         imported: String,
     },
-    /// The run has a different test of the same name.
     #[error("the run has a different test `{0}`: set another name with --test")]
     TestConflict(TestName),
     /// Results of several machines would become samples of one cell.
@@ -82,17 +74,10 @@ pub enum ReadError {
         .0.join(", ")
     )]
     SeveralSystems(Vec<String>),
-    /// Several tests would get one name.
     #[error("several tests, but one name requested with --test: {}", .0.join(", "))]
     SeveralTests(Vec<String>),
-    /// It does not have the requested system.
     #[error("unknown system `{requested}`: expected one of {}", known.join(", "))]
-    UnknownSystem {
-        /// The requested system.
-        requested: String,
-        /// Its systems.
-        known: Vec<String>,
-    },
+    UnknownSystem { requested: String, known: Vec<String> },
 }
 
 /// Why an import was aborted.
@@ -103,13 +88,7 @@ pub enum ImportError {
     Record(#[from] RecordError),
     /// A file cannot be imported, and the import is strict.
     #[error("{}: {source}", path.display())]
-    InvalidFile {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: Box<ReadError>,
-    },
-    /// A file changed during the import.
+    InvalidFile { path: PathBuf, source: Box<ReadError> },
     #[error("{} changed during the import: import it again", .0.display())]
     Changed(PathBuf),
 }

@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use flate2::read::MultiGzDecoder;
+
 use crate::ReadError;
 use crate::run_perf::{EXCEPTION, has_non_numeric_serial, is_error_folder};
 
@@ -21,7 +23,6 @@ const SUITE_TABLE: &str = "results.md";
 /// A file that may be imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its path.
     pub path: PathBuf,
     /// The given folder that contains it, at any depth; none if the file itself was given.
     pub root: Option<PathBuf>,
@@ -99,6 +100,9 @@ fn is_likely_result(path: &Path) -> bool {
     if path.extension().is_some_and(|extension| extension == "json" || extension == "xml") {
         return true;
     }
+    if path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(b".json.gz")) {
+        return true;
+    }
     let mut beginning = Vec::new();
     let result = File::open(path).and_then(|file| file.take(SNIFFED_BYTES).read_to_end(&mut beginning));
     let opens_document = |line: &[u8]| line.first().is_some_and(|first| matches!(first, b'{' | b'[' | b'<'));
@@ -113,6 +117,22 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
         return Err(ReadError::TooLarge { limit: MAX_FILE_BYTES });
     }
     Ok(bytes)
+}
+
+/// The first bytes of a file that gzip compressed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Decompresses what gzip compressed, up to the limit of files.
+pub(crate) fn decompress(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ReadError> {
+    if !bytes.starts_with(&GZIP) {
+        return Ok(bytes.into());
+    }
+    let mut decompressed = Vec::new();
+    MultiGzDecoder::new(bytes).take(MAX_FILE_BYTES + 1).read_to_end(&mut decompressed)?;
+    if decompressed.len() as u64 > MAX_FILE_BYTES {
+        return Err(ReadError::TooLarge { limit: MAX_FILE_BYTES });
+    }
+    Ok(decompressed.into())
 }
 
 /// Decodes UTF-8, or UTF-16 of which the first character is ASCII; without a byte order mark. An invalid byte becomes `\u{FFFD}` and its hexadecimal digits, so that different names stay different.
@@ -143,12 +163,28 @@ pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
     fn invalid_bytes_are_decoded_differently() {
         assert_eq!(decode("größe".as_bytes()), "größe");
         assert_eq!(decode(b"caf\xe9 \xff\xfe"), "caf\u{FFFD}E9 \u{FFFD}FF\u{FFFD}FE");
+    }
+
+    #[test]
+    fn compressed_files_are_decompressed_and_damaged_ones_are_errors() {
+        let compress = |text: &[u8]| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(text).unwrap();
+            encoder.finish().unwrap()
+        };
+        let whole = compress(b"{\"a\": 1}");
+        assert_eq!(decompress(&whole).unwrap(), b"{\"a\": 1}".as_slice());
+        assert_eq!(decompress(b"{}").unwrap(), b"{}".as_slice());
+        assert!(matches!(decompress(&whole[..whole.len() - 3]), Err(ReadError::Unreadable(_))));
+        assert!(matches!(decompress(&GZIP), Err(ReadError::Unreadable(_))));
     }
 
     #[test]

@@ -21,12 +21,11 @@ pub struct ForeignResults {
     pub machines: BTreeMap<String, ForeignMachine>,
     /// Circumstances that may explain its figures: host, kernel, versions.
     pub provenance: BTreeMap<String, String>,
-    /// Metadata of the run.
     pub metadata: BTreeMap<String, String>,
     /// Results that were skipped, with the reason.
     pub notes: Vec<String>,
-    /// What is left out by rule although nothing is missing: failed attempts at an iteration that then succeeded, and what
-    /// has no figures in files of this kind.
+    /// What is left out on purpose: failed attempts at an iteration that then succeeded, and entries without figures in
+    /// files of this kind.
     pub omitted: Vec<String>,
     /// Texts with secrets, and the same texts with masked secrets.
     pub secrets: Vec<(String, String)>,
@@ -48,7 +47,6 @@ pub struct ForeignMachine {
 pub struct ForeignCell {
     /// Its profile, if the file has one.
     pub profile: Option<ProfileName>,
-    /// The test.
     pub test: TestName,
     /// What the test measures, in one line that is the same for all its cells.
     pub summary: String,
@@ -58,9 +56,10 @@ pub struct ForeignCell {
     pub axes: Vec<String>,
     /// Samples in the order of the file.
     pub samples: ImportedSamples,
-    /// Circumstances of this cell alone, beside those of the file: its system, of several.
+    /// Circumstances of this cell alone, in addition to those of the file, such as its system if there are several.
     pub provenance: BTreeMap<String, String>,
-    /// Fingerprints of masked parameters.
+    /// Remarks of its program on this cell. They do not distinguish it from others.
+    pub remarks: BTreeMap<String, String>,
     pub(crate) fingerprints: Fingerprints,
 }
 
@@ -73,16 +72,19 @@ pub(crate) type Fingerprints = BTreeMap<String, Sha256>;
 pub struct ForeignSample {
     /// Its unique location in the file.
     pub location: String,
-    /// Its figures.
     pub readings: Vec<ImportedValue>,
     /// Duration of its measured part in seconds, if known.
     pub seconds: Option<f64>,
     /// Why it failed, if it did; it is not evaluated then.
     pub failure: Option<String>,
+    /// The status with which its command ended although the program went on.
+    pub exit_status: i32,
     /// Why its figures are invalid, if they are; they are kept.
     pub rejection: Option<ImportRejection>,
     /// Observations, a sentence each.
     pub findings: Vec<String>,
+    /// What disturbed it where it was measured.
+    pub disturbances: Vec<String>,
 }
 
 impl ForeignCell {
@@ -96,6 +98,7 @@ impl ForeignCell {
             axes: Vec::new(),
             samples: ImportedSamples::default(),
             provenance: BTreeMap::new(),
+            remarks: BTreeMap::new(),
             fingerprints: Fingerprints::new(),
         }
     }
@@ -109,7 +112,7 @@ impl ForeignCell {
     /// Notes the unmasked value of a parameter that was set to a masked one, if they differ.
     pub(crate) fn set_unmasked(&mut self, name: &str, value: &str, masked: &str) {
         if value != masked {
-            self.fingerprints.insert(name.to_owned(), Sha256::of(value.as_bytes()));
+            self.fingerprints.insert(name.to_owned(), Sha256::digest(value.as_bytes()));
         }
     }
 
@@ -117,6 +120,13 @@ impl ForeignCell {
     pub(crate) fn axis(&mut self, name: &str, value: impl ToString) {
         self.param(name, value);
         self.add_axis(name);
+    }
+
+    /// Sets a parameter that is part of the cell's name, beside any that the program calls the same: `x=1`, `x-2=7`.
+    pub(crate) fn distinct_axis(&mut self, name: &str, value: impl ToString) {
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !self.params.contains_key(name));
+        self.axis(&free.unwrap_or_else(|| name.to_owned()), value);
     }
 
     /// Makes a parameter a part of the cell's name.
@@ -160,8 +170,10 @@ impl ForeignCell {
                 .collect(),
             seconds: row.seconds,
             failure: row.failure.map(str::to_owned),
+            exit_status: row.exit_status,
             rejection: row.rejection.cloned(),
             findings: row.findings.into_iter().map(str::to_owned).collect(),
+            disturbances: row.disturbances.into_iter().map(str::to_owned).collect(),
         })
     }
 
@@ -173,14 +185,18 @@ impl ForeignCell {
 
 /// A sample of a cell.
 #[cfg(test)]
-pub(crate) fn row(cell: &ForeignCell, at: usize) -> ForeignSample {
-    cell.rows().nth(at).unwrap()
+pub(crate) fn row(cell: &ForeignCell, position: usize) -> ForeignSample {
+    cell.rows().nth(position).unwrap()
 }
 
 impl Extend<ForeignSample> for ImportedSamples {
     fn extend<T: IntoIterator<Item = ForeignSample>>(&mut self, samples: T) {
-        for ForeignSample { location, readings, seconds, failure, rejection, findings } in samples {
+        for sample in samples {
+            let ForeignSample { location, readings, seconds, failure, exit_status, rejection, findings, disturbances } =
+                sample;
             self.push(&location, &readings, seconds, findings, rejection, failure);
+            self.set_last_exit_status(exit_status);
+            self.set_last_disturbances(disturbances);
         }
     }
 }
@@ -214,7 +230,7 @@ impl ForeignResults {
     /// Adds a cell, or its samples to an identical cell.
     pub(crate) fn add(&mut self, cell: ForeignCell) {
         match self.index.get(&cell.identity()).and_then(|cells| cells.last()) {
-            Some(at) => self.cells[*at].samples.extend(cell.rows()),
+            Some(position) => self.cells[*position].samples.extend(cell.rows()),
             None => self.add_apart(cell),
         }
     }
@@ -228,36 +244,51 @@ impl ForeignResults {
     /// Numbers cells that are identical but apart in the file, in its order.
     pub(crate) fn number_occurrences(&mut self) {
         for cells in self.index.values().filter(|cells| cells.len() > 1) {
-            for (number, at) in (1..).zip(cells) {
-                self.cells[*at].own_axis(OCCURRENCE, number);
+            for (number, position) in (1..).zip(cells) {
+                self.cells[*position].own_axis(OCCURRENCE, number);
             }
         }
     }
 
     /// Refuses a file without cells: for the reason of what was skipped first, or because there is nothing of this kind.
     pub(crate) fn require_cells(self, kind: &str) -> Result<Self, ReadError> {
-        match self.cells.is_empty() {
-            true => Err(ReadError::Empty(self.notes.into_iter().next().unwrap_or_else(|| format!("no {kind}")))),
-            false => Ok(self),
+        if self.cells.is_empty() {
+            Err(ReadError::Empty(self.notes.into_iter().next().unwrap_or_else(|| format!("no {kind}"))))
+        } else {
+            Ok(self)
         }
     }
 
-    /// Adds parameters to the names of cells that would otherwise have the same name: those in which they differ.
+    /// Keeps some of the cells.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&ForeignCell) -> bool) {
+        self.index.clear();
+        for cell in std::mem::take(&mut self.cells) {
+            if is_kept(&cell) {
+                self.add_apart(cell);
+            }
+        }
+    }
+
+    /// Adds the parameters in which cells differ to their names, where the names would be equal otherwise. The system
+    /// counts as a parameter, and a parameter without a value is in no name. A name depends as little as possible on
+    /// the rest of the file, since `compare` pairs cells by their names.
     pub(crate) fn disambiguate(&mut self) {
         let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for (at, cell) in self.cells.iter().enumerate() {
-            let name = format!("{:?} {:?} {} {}", cell.profile, cell.provenance, cell.test, cell.case());
-            groups.entry(name).or_default().push(at);
+        for (index, cell) in self.cells.iter().enumerate() {
+            groups.entry(format!("{} {}", cell.test, cell.case())).or_default().push(index);
         }
         for group in groups.values().filter(|group| group.len() > 1) {
-            let names: BTreeSet<String> = group.iter().flat_map(|at| self.cells[*at].params.keys().cloned()).collect();
+            let names: BTreeSet<String> =
+                group.iter().flat_map(|index| self.cells[*index].params.keys().cloned()).collect();
             for name in names {
-                let values = || group.iter().map(|at| self.cells[*at].params.get(&name));
+                let values = || group.iter().map(|index| self.cells[*index].params.get(&name));
                 if values().any(|value| value != self.cells[group[0]].params.get(&name)) {
-                    for at in group {
-                        let cell = &mut self.cells[*at];
-                        cell.params.entry(name.clone()).or_insert_with(|| ParamValue::Text(String::new()));
-                        cell.add_axis(&name);
+                    for index in group {
+                        let cell = &mut self.cells[*index];
+                        let value = cell.params.entry(name.clone()).or_insert_with(|| ParamValue::Text(String::new()));
+                        if *value != ParamValue::Text(String::new()) {
+                            cell.add_axis(&name);
+                        }
                     }
                 }
             }
@@ -294,5 +325,19 @@ mod tests {
         foreign.disambiguate();
         let cases: Vec<String> = foreign.cells.iter().map(|cell| cell.case().to_string()).collect();
         assert_eq!(cases, ["job=j,size=1g", "job=j,size=2g"]);
+    }
+
+    #[test]
+    fn a_parameter_without_a_value_is_in_no_name() {
+        let mut foreign = ForeignResults::default();
+        for size in [None, Some(""), Some("1g"), Some("2g")] {
+            let mut cell = ForeignCell::new(valid_name("x"), "");
+            cell.axis("job", size.map_or("a", |_| "b"));
+            size.into_iter().for_each(|size| cell.param("size", size));
+            foreign.add(cell);
+        }
+        foreign.disambiguate();
+        let cases: Vec<String> = foreign.cells.iter().map(|cell| cell.case().to_string()).collect();
+        assert_eq!(cases, ["job=a", "job=b", "job=b,size=1g", "job=b,size=2g"]);
     }
 }

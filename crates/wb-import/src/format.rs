@@ -1,28 +1,56 @@
 //! Formats of results, and their detection by content.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::formats::libp2p;
+use crate::foreign::ForeignResults;
+use crate::formats;
+use crate::{ReadError, ReadOptions};
+
+/// What is known of a format. Each module of [`formats`] has one.
+pub(crate) struct FormatDefinition {
+    pub(crate) name: &'static str,
+    /// Version of the parser, increased when files are read differently; part of each definition key.
+    pub(crate) version: u32,
+    /// Whether a text is of this format, by names that are unique to it; also if it is truncated or damaged later on.
+    pub(crate) detect: fn(&str) -> bool,
+    pub(crate) read: fn(&str, &ReadOptions<'_>) -> Result<ForeignResults, ReadError>,
+    /// The first character of a JSON document of this format.
+    pub(crate) opening: char,
+    /// The provenance that identifies the measured system, its name first; empty if files of this format have none.
+    pub(crate) system_properties: &'static [&'static str],
+    /// Encodes a text as in a file of this format, with its delimiters.
+    pub(crate) encode: fn(&str) -> Option<String>,
+    /// Output of its program in forms that are not imported: what only such a form has, and the option of the form that
+    /// is imported.
+    pub(crate) other_forms: &'static [(&'static [&'static str], &'static str)],
+}
+
+impl FormatDefinition {
+    /// A format of JSON documents, each an object, without anything that is optional.
+    pub(crate) const fn json(
+        name: &'static str,
+        version: u32,
+        detect: fn(&str) -> bool,
+        read: fn(&str, &ReadOptions<'_>) -> Result<ForeignResults, ReadError>,
+    ) -> Self {
+        Self {
+            name,
+            version,
+            detect,
+            read,
+            opening: '{',
+            system_properties: &[],
+            encode: |text| serde_json::to_string(text).ok(),
+            other_forms: &[],
+        }
+    }
+}
 
 /// A format of results that can be imported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Format {
-    /// pbench's `result.json`, also in run-perf's folders.
-    Pbench,
-    /// fio's `--output-format=json` and `json+`.
-    Fio,
-    /// iperf3's `-J` and `--json-stream`.
-    Iperf3,
-    /// hyperfine's `--export-json`.
-    Hyperfine,
-    /// Google Benchmark's `--benchmark_format=json`.
-    GoogleBenchmark,
-    /// The Phoronix Test Suite's `composite.xml`.
-    Phoronix,
-    /// `results.yaml` and `results.md` of libp2p's performance suites.
-    Libp2p,
-}
+#[derive(Clone, Copy)]
+pub struct Format(&'static FormatDefinition);
 
 /// A text that is not the name of a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,62 +58,72 @@ pub enum Format {
 pub struct UnknownFormat(String);
 
 impl Format {
+    /// The format with this definition.
+    pub(crate) const fn new(definition: &'static FormatDefinition) -> Self {
+        Self(definition)
+    }
+
+    /// What is known of it.
+    pub(crate) fn definition(self) -> &'static FormatDefinition {
+        self.0
+    }
+
     /// All formats.
-    pub const ALL: [Self; 7] =
-        [Self::Pbench, Self::Fio, Self::Iperf3, Self::Hyperfine, Self::GoogleBenchmark, Self::Phoronix, Self::Libp2p];
+    pub fn all() -> impl Iterator<Item = Self> {
+        formats::ALL.into_iter()
+    }
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Pbench => "pbench",
-            Self::Fio => "fio",
-            Self::Iperf3 => "iperf3",
-            Self::Hyperfine => "hyperfine",
-            Self::GoogleBenchmark => "google-benchmark",
-            Self::Phoronix => "phoronix",
-            Self::Libp2p => "libp2p",
-        }
+        self.0.name
     }
 
     /// Version of the parser, increased when files are read differently; part of each definition key.
     pub fn version(self) -> u32 {
-        match self {
-            Self::Fio => 3,
-            Self::Iperf3 | Self::Hyperfine | Self::Pbench => 2,
-            Self::GoogleBenchmark | Self::Phoronix | Self::Libp2p => 1,
-        }
-    }
-
-    /// The provenance that identifies the measured system, its name first; empty if files of this format have none.
-    pub(crate) fn system_properties(self) -> &'static [&'static str] {
-        match self {
-            Self::GoogleBenchmark => &["host"],
-            Self::Phoronix => &["system", "hardware"],
-            Self::Pbench | Self::Fio | Self::Iperf3 | Self::Hyperfine | Self::Libp2p => &[],
-        }
+        self.0.version
     }
 
     /// All names, for messages.
     pub fn names() -> String {
-        Self::ALL.map(Self::name).join(", ")
+        formats::ALL.map(Self::name).join(", ")
     }
 
     /// Detects the format of a text by names that are unique to it; also for text that is truncated or damaged later
     /// on.
     pub fn detect(text: &str) -> Option<Self> {
-        let has = |name: &str| text.contains(name);
-        let is = |format: &Self| match format {
-            Self::Pbench => has("\"iteration_name\"") || has("\"iteration_data\""),
-            Self::Fio => has("\"fio version\""),
-            Self::Iperf3 => has("\"test_start\"") || (has("\"version\"") && has("iperf 3")),
-            // Without results there is nothing else in it.
-            Self::Hyperfine if text.split_whitespace().collect::<String>() == "{\"results\":[]}" => true,
-            Self::Hyperfine => has("\"results\"") && has("\"command\"") && (has("\"mean\"") || has("\"times\"")),
-            Self::GoogleBenchmark => has("\"benchmarks\"") && has("\"context\""),
-            Self::Phoronix => has("<PhoronixTestSuite"),
-            Self::Libp2p => libp2p::is_suite_results(text),
-        };
-        Self::ALL.into_iter().find(is)
+        Self::all().find(|format| (format.0.detect)(text))
+    }
+}
+
+/// The option with which a program writes what is imported, if a text is its output in another form.
+pub(crate) fn option_of_other_form(text: &str) -> Option<&'static str> {
+    let mut forms = Format::all().flat_map(|format| format.0.other_forms);
+    forms.find(|(marks, _)| marks.iter().all(|mark| text.contains(mark))).map(|(_, option)| *option)
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Format {}
+
+impl PartialOrd for Format {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Format {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name().cmp(other.name())
+    }
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -99,6 +137,6 @@ impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(text: &str) -> Result<Self, UnknownFormat> {
-        Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| UnknownFormat(text.to_owned()))
+        Self::all().find(|format| format.name() == text).ok_or_else(|| UnknownFormat(text.to_owned()))
     }
 }

@@ -8,7 +8,8 @@ use wb_model::{ProfileName, Sha256, TestName};
 use wb_record::{History, RunFolder};
 
 use crate::archive::{ArchivedCopy, copy_note};
-use crate::files::{Candidate, Candidates, decode, find_candidates, read_bytes};
+use crate::files::{Candidate, Candidates, decode, decompress, find_candidates, read_bytes};
+use crate::format::option_of_other_form;
 use crate::formats::pbench;
 use crate::record::record;
 use crate::run_perf::{ResultLocation, is_exception_file, locate_result, read_error_cell};
@@ -24,7 +25,6 @@ pub struct ImportRequest<'a> {
     pub paths: &'a [PathBuf],
     /// Format of all files; detected for each file if none.
     pub format: Option<Format>,
-    /// Overrides of names.
     pub names: NameOverrides,
     /// Whether failed iterations (`NAME-failN`) and results under non-numeric serials are imported too.
     pub include_incorrect: bool,
@@ -34,7 +34,6 @@ pub struct ImportRequest<'a> {
     pub command: Vec<String>,
     /// Metadata of the run given by the user.
     pub metadata: BTreeMap<String, String>,
-    /// This program's version.
     pub version: &'a str,
     /// Hash of this program's binary.
     pub program_sha256: String,
@@ -45,9 +44,7 @@ pub struct ImportRequest<'a> {
 /// Names that replace those in files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameOverrides {
-    /// Name of the test.
     pub test: Option<TestName>,
-    /// The profile.
     pub profile: Option<ProfileName>,
     /// Id that is used as the serial.
     pub id: Option<TestName>,
@@ -69,7 +66,6 @@ pub struct ImportReport {
 /// Result of the import of one file.
 #[derive(Debug)]
 pub struct FileReport {
-    /// The file.
     pub path: PathBuf,
     /// Number of cells and samples, or why it was not imported.
     pub result: Result<ImportedFile, ReadError>,
@@ -78,17 +74,13 @@ pub struct FileReport {
 /// An imported file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedFile {
-    /// Its format.
     pub format: Format,
-    /// Number of cells.
     pub cells: usize,
-    /// Number of new samples.
     pub samples: usize,
     /// Number of samples that the run already had.
     pub duplicates: usize,
     /// Results that were skipped, with the reason.
     pub skipped: Vec<String>,
-    /// Other notes.
     pub notes: Vec<String>,
 }
 
@@ -143,7 +135,7 @@ pub fn import(request: &ImportRequest<'_>) -> Result<ImportReport, ImportError> 
     }
     let run = RunFolder::create(request.folder)?;
     let (journal, lines) = run.journal()?;
-    let history = History::of(&run, &lines);
+    let history = History::new(&run, &lines);
     let mut staging = StagingArea::new(&run, &history, &request.names)?;
     let mut new_sources = Vec::new();
     for source in sources {
@@ -166,7 +158,7 @@ pub fn import(request: &ImportRequest<'_>) -> Result<ImportReport, ImportError> 
 /// In a strict import, returns the first file that cannot be imported as an error.
 fn fail_if_strict(request: &ImportRequest<'_>, report: &mut ImportReport) -> Result<(), ImportError> {
     match report.files.iter().position(|file| file.result.is_err()) {
-        Some(at) if request.strict => match report.files.swap_remove(at) {
+        Some(position) if request.strict => match report.files.swap_remove(position) {
             FileReport { path, result: Err(reason) } => {
                 Err(ImportError::InvalidFile { path, source: Box::new(reason) })
             }
@@ -179,20 +171,26 @@ fn fail_if_strict(request: &ImportRequest<'_>, report: &mut ImportReport) -> Res
 fn read_source(candidate: &Candidate, request: &ImportRequest<'_>) -> Result<SourceFile, ReadError> {
     let path = &candidate.path;
     let bytes = read_bytes(path)?;
-    let sha256 = Sha256::of(&bytes);
-    let text = decode(&bytes);
+    let sha256 = Sha256::digest(&bytes);
+    let decompressed = decompress(&bytes)?;
+    let text = decode(&decompressed);
     let (format, location, mut results) = if is_exception_file(path) {
         let (location, results) = read_error_cell(path, candidate.root.as_deref(), &text);
-        (Format::Pbench, location, results)
+        (pbench::FORMAT, location, results)
     } else {
         let ImportRequest { format, include_incorrect, .. } = *request;
         let system = request.names.system.as_deref();
         let parsed = read(&text, ReadOptions { format, system, include_incorrect });
         let (format, results) = match parsed {
-            Err(ReadError::Unknown) => return Err(unknown_format_error(path, &text)),
+            // Files in folders are skipped if their format is unknown.
+            Err(ReadError::Unknown) => {
+                let other_form = option_of_other_form(&text).filter(|_| candidate.root.is_none());
+                let unknown = || unknown_format_error(path, &text);
+                return Err(other_form.map_or_else(unknown, |option| ReadError::OtherForm { option }));
+            }
             parsed => parsed?,
         };
-        (format, if format == Format::Pbench { locate_result(path) } else { ResultLocation::default() }, results)
+        (format, if format == pbench::FORMAT { locate_result(path) } else { ResultLocation::default() }, results)
     };
     // Two tests of one benchmark have only different names.
     if let Some(name) = &location.test {
@@ -201,7 +199,7 @@ fn read_source(candidate: &Candidate, request: &ImportRequest<'_>) -> Result<Sou
     for note in results.notes.iter_mut().chain(&mut results.omitted) {
         *note = format!("skipped {note}");
     }
-    results.omitted.extend(copy_note(&ArchivedCopy::of(bytes, format, &results.secrets)));
+    results.omitted.extend(copy_note(&ArchivedCopy::new(bytes, format, &results.secrets)));
     Ok(SourceFile {
         path: path.clone(),
         name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),

@@ -3,23 +3,21 @@
 
 use std::borrow::Cow;
 
-use serde::de::{DeserializeOwned, Deserializer};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::ReadError;
 use crate::format::Format;
-use crate::number::parse_number;
 
 /// Maximum number of invalid starts of a document that are tried.
 const MAX_TRIES: usize = 16;
 
 /// Parses a file that is one document, among other lines.
 pub(crate) fn parse_document<T: DeserializeOwned>(format: Format, text: &str) -> Result<T, ReadError> {
-    let opening = if format == Format::Pbench { '[' } else { '{' };
+    let opening = format.definition().opening;
     let quoted = quote_non_finite(text);
-    let (mut first_error, mut at) = (None, 0);
+    let (mut first_error, mut index) = (None, 0);
     for _ in 0..MAX_TRIES {
-        let Some(start) = find_document_start(&quoted, opening, at) else { break };
+        let Some(start) = find_document_start(&quoted, opening, index) else { break };
         match parse_at(&quoted, start) {
             Ok((document, end)) => {
                 return match find_document_start(&quoted, opening, end) {
@@ -33,7 +31,7 @@ pub(crate) fn parse_document<T: DeserializeOwned>(format: Format, text: &str) ->
             }
             Err(error) => {
                 first_error.get_or_insert_with(|| error.locate(format, text, &quoted, start));
-                at = start + 1;
+                index = start + 1;
             }
         }
     }
@@ -61,15 +59,15 @@ pub(crate) struct Documents<T> {
 /// possible start of a document.
 pub(crate) fn parse_documents<T: DeserializeOwned>(format: Format, text: &str) -> Result<Documents<T>, ReadError> {
     let quoted = quote_non_finite(text);
-    let (mut documents, mut first_error, mut tries, mut at) = (Vec::<Document<T>>::new(), None, 0, 0);
+    let (mut documents, mut first_error, mut tries, mut position) = (Vec::<Document<T>>::new(), None, 0, 0);
     let (mut last_end, mut truncated) = (0, None);
-    while let Some(start) = find_document_start(&quoted, '{', at).filter(|_| tries < MAX_TRIES) {
+    while let Some(start) = find_document_start(&quoted, '{', position).filter(|_| tries < MAX_TRIES) {
         match parse_at(&quoted, start) {
             Ok((content, end)) => {
                 if let Some(last) = documents.last_mut() {
                     last.trailer = quoted[last_end..start].to_owned();
                 }
-                at = end;
+                position = end;
                 (last_end, truncated) = (end, None);
                 documents.push(Document { content, trailer: String::new() });
             }
@@ -79,7 +77,7 @@ pub(crate) fn parse_documents<T: DeserializeOwned>(format: Format, text: &str) -
                 if error.0.is_eof() {
                     truncated.get_or_insert_with(|| error.locate(format, text, &quoted, start));
                 }
-                at = start + 1;
+                position = start + 1;
             }
         }
     }
@@ -126,7 +124,7 @@ impl DocumentError {
     }
 }
 
-/// Whether a text is a value that C or JavaScript prints for what is no finite number.
+/// Whether a text is what C or JavaScript prints for a number that is not finite.
 pub(crate) fn is_non_finite(text: &str) -> bool {
     let name = text.strip_prefix(['-', '+']).unwrap_or(text);
     ["nan", "inf", "infinity"].iter().any(|known| name.eq_ignore_ascii_case(known))
@@ -137,24 +135,24 @@ pub(crate) fn is_non_finite(text: &str) -> bool {
 fn quote_non_finite(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let (mut quoted, mut copied) = (String::new(), 0);
-    let (mut at, mut is_text) = (0, false);
-    while let Some(byte) = bytes.get(at) {
+    let (mut position, mut is_text) = (0, false);
+    while let Some(byte) = bytes.get(position) {
         match byte {
             b'\n' => is_text = false,
             b'"' => is_text = !is_text,
-            b'\\' if is_text => at += 1,
+            b'\\' if is_text => position += 1,
             b'+' | b'-' | b'A'..=b'Z' | b'a'..=b'z' if !is_text => {
-                let word = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
-                let end = at + 1 + word;
-                if is_non_finite(&text[at..end]) {
-                    quoted.extend([&text[copied..at], "\"", &text[at..end], "\""]);
+                let word = bytes[position + 1..].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+                let end = position + 1 + word;
+                if is_non_finite(&text[position..end]) {
+                    quoted.extend([&text[copied..position], "\"", &text[position..end], "\""]);
                     copied = end;
                 }
-                at = end - 1;
+                position = end - 1;
             }
             _ => {}
         }
-        at += 1;
+        position += 1;
     }
     if copied == 0 { text.into() } else { (quoted + &text[copied..]).into() }
 }
@@ -176,7 +174,9 @@ fn find_document_start(text: &str, opening: char, from: usize) -> Option<usize> 
     if rest.trim_start().starts_with(opening) {
         return Some(from + rest.len() - rest.trim_start().len());
     }
-    rest.match_indices('\n').map(|(at, _)| from + at + 1).find(|at| text[*at..].starts_with(opening))
+    rest.match_indices('\n')
+        .map(|(position, _)| from + position + 1)
+        .find(|position| text[*position..].starts_with(opening))
 }
 
 /// The error of a document that begins after a number of lines.
@@ -217,28 +217,6 @@ pub(crate) fn without_type_names(message: &str) -> String {
     format!("{found}, expected {kind} {rest}").trim_end().to_owned()
 }
 
-/// A finite number, also in quotes ([`parse_number`]); `None` for any other value, and by default for a missing one.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct LenientNumber(pub(crate) Option<f64>);
-
-impl<'de> Deserialize<'de> for LenientNumber {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Number(f64),
-            Text(String),
-            Other(IgnoredAny),
-        }
-        let number = match Written::deserialize(deserializer)? {
-            Written::Number(number) => Some(number),
-            Written::Text(text) => parse_number(&text).ok(),
-            Written::Other(_) => None,
-        };
-        Ok(Self(number.filter(|number| number.is_finite())))
-    }
-}
-
 /// Converts any value to text; a string without its quotes.
 pub(crate) fn to_plain_text(value: &serde_json::Value) -> String {
     match value {
@@ -249,13 +227,15 @@ pub(crate) fn to_plain_text(value: &serde_json::Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
     use serde_json::Value;
 
     use super::*;
+    use crate::formats::{fio, hyperfine, pbench};
 
     #[test]
     fn documents_are_found_among_other_lines() {
-        let count = |text: &str| parse_documents::<Value>(Format::Fio, text).unwrap().complete.len();
+        let count = |text: &str| parse_documents::<Value>(fio::FORMAT, text).unwrap().complete.len();
         assert_eq!(count("{}"), 1);
         assert_eq!(count("a: {x}\n{ \"a\": 1 }\n\nb\n{}\n"), 2);
         assert_eq!(count("{}{}"), 2);
@@ -264,14 +244,15 @@ mod tests {
 
     #[test]
     fn text_after_a_document_is_its_trailer() {
-        let documents = parse_documents::<Value>(Format::Fio, "a\n{}\nb\n{}{}\nc").unwrap();
+        let documents = parse_documents::<Value>(fio::FORMAT, "a\n{}\nb\n{}{}\nc").unwrap();
         let trailers: Vec<&str> = documents.complete.iter().map(|document| document.trailer.as_str()).collect();
         assert_eq!(trailers, ["\nb\n", "", "\nc"]);
     }
 
+    // A report that is cut off or followed by an error was read as if nothing had happened.
     #[test]
     fn only_a_document_at_the_end_is_truncated() {
-        let truncated = |text: &str| parse_documents::<Value>(Format::Fio, text).unwrap().truncated;
+        let truncated = |text: &str| parse_documents::<Value>(fio::FORMAT, text).unwrap().truncated;
         for complete in ["{}", "{}\nend }", "{}\n{ not JSON }", "{\n{}"] {
             assert!(truncated(complete).is_none(), "{complete}");
         }
@@ -281,7 +262,7 @@ mod tests {
 
     #[test]
     fn an_error_has_its_line_in_the_file() {
-        let error = parse_documents::<Value>(Format::Fio, "x\n{\n\"a\": }").unwrap_err();
+        let error = parse_documents::<Value>(fio::FORMAT, "x\n{\n\"a\": }").unwrap_err();
         assert_eq!(error.to_string(), "invalid fio results: line 3, column 6: expected value");
     }
 
@@ -289,11 +270,11 @@ mod tests {
     fn values_that_are_not_finite_are_read_and_move_no_position() {
         for value in ["NaN", "nan", "-nan", "Infinity", "-Infinity", "inf", "-inf"] {
             let text = format!("it's \" here\n{{\"a\": {value}, \"b\": [{value},1], \"inf\": \"\\\" inf nan\"}}");
-            let document: Value = parse_document(Format::Fio, &text).unwrap();
+            let document: Value = parse_document(fio::FORMAT, &text).unwrap();
             assert_eq!(document, serde_json::json!({"a": value, "b": [value, 1], "inf": "\" inf nan"}), "{text}");
             let broken = format!("{{\"a\": {value}, \"b\": }}");
             let column = 14 + value.len();
-            let error = parse_document::<Value>(Format::Fio, &broken).unwrap_err().to_string();
+            let error = parse_document::<Value>(fio::FORMAT, &broken).unwrap_err().to_string();
             assert!(error.ends_with(&format!("line 1, column {column}: expected value")), "{broken}: {error}");
         }
     }
@@ -301,10 +282,10 @@ mod tests {
     #[test]
     fn one_document_is_read_among_other_lines() {
         for text in ["{}", " \n {}\n", "a {\n***\n{}\n", "{}\nwarning", "{broken\n{}"] {
-            assert_eq!(parse_document::<Value>(Format::Hyperfine, text).unwrap(), serde_json::json!({}), "{text}");
+            assert_eq!(parse_document::<Value>(hyperfine::FORMAT, text).unwrap(), serde_json::json!({}), "{text}");
         }
-        assert_eq!(parse_document::<Value>(Format::Pbench, "x\n[1]").unwrap(), serde_json::json!([1]));
-        let error = parse_document::<Value>(Format::Hyperfine, "{}\n{}").unwrap_err();
+        assert_eq!(parse_document::<Value>(pbench::FORMAT, "x\n[1]").unwrap(), serde_json::json!([1]));
+        let error = parse_document::<Value>(hyperfine::FORMAT, "{}\n{}").unwrap_err();
         assert_eq!(error.to_string(), "invalid hyperfine results: line 2: another document, expected one");
     }
 
@@ -325,7 +306,7 @@ mod tests {
             ("{\"list\": [1.5]}", "invalid type: floating point `1.5`, expected an integer"),
             ("{\"nested\": 5}", "invalid type: integer `5`, expected an object"),
         ] {
-            let error = parse_document::<Outer>(Format::Fio, text).unwrap_err().to_string();
+            let error = parse_document::<Outer>(fio::FORMAT, text).unwrap_err().to_string();
             assert!(error.ends_with(expected), "{error}");
         }
     }
@@ -335,15 +316,5 @@ mod tests {
         assert_eq!(check_well_formed("{\"a\": [1]}\n{}"), Ok(()));
         assert_eq!(check_well_formed(" \n"), Err("empty file".to_owned()));
         assert_eq!(check_well_formed("{}\n{\"a\": 1"), Err("line 2, column 7: EOF while parsing an object".to_owned()));
-    }
-
-    #[test]
-    fn numbers_may_be_in_quotes() {
-        let parse = |text: &str| serde_json::from_str::<LenientNumber>(text).unwrap().0;
-        assert_eq!(
-            [parse("1"), parse("\" 1.5 \""), parse("\"odd\""), parse("null")],
-            [Some(1.0), Some(1.5), None, None]
-        );
-        assert_eq!([parse("[1]"), parse("\"inf\"")], [None, None]);
     }
 }

@@ -18,7 +18,6 @@ mod formats;
 pub mod import;
 mod json;
 mod naming;
-mod number;
 pub mod read;
 mod record;
 mod run_perf;

@@ -1,7 +1,6 @@
 //! Parsing of a file into foreign results.
 
 use crate::foreign::ForeignResults;
-use crate::formats::{fio, google_benchmark, hyperfine, iperf3, libp2p, pbench, phoronix};
 use crate::{Format, ReadError};
 
 /// Options of [`read`].
@@ -20,17 +19,8 @@ pub struct ReadOptions<'a> {
 /// # Errors
 /// If its format is unknown, it violates its format, or it has no results.
 pub fn read(text: &str, options: ReadOptions<'_>) -> Result<(Format, ForeignResults), ReadError> {
-    let ReadOptions { format, system, include_incorrect } = options;
-    let format = format.or_else(|| Format::detect(text)).ok_or(ReadError::Unknown)?;
-    let mut foreign = match format {
-        Format::Pbench => pbench::read(text, include_incorrect),
-        Format::Fio => fio::read(text),
-        Format::Iperf3 => iperf3::read(text),
-        Format::Hyperfine => hyperfine::read(text),
-        Format::GoogleBenchmark => google_benchmark::read(text),
-        Format::Phoronix => phoronix::read(text, system),
-        Format::Libp2p => libp2p::read(text),
-    }?;
+    let format = options.format.or_else(|| Format::detect(text)).ok_or(ReadError::Unknown)?;
+    let mut foreign = (format.definition().read)(text, &options)?;
     foreign.number_occurrences();
     foreign.disambiguate();
     foreign.fail_empty_samples();

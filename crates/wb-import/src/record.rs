@@ -91,7 +91,7 @@ fn name_machines<'a>(
     named
 }
 
-/// Writes the environments of the machines that have one. That of an only machine has no worker in its name.
+/// Writes the environments of the machines that have one. If there is only one machine, the file name has no worker.
 fn write_environments(
     run: &RunFolder,
     invocation: u32,

@@ -52,7 +52,7 @@ pub(crate) fn locate_result(path: &Path) -> ResultLocation {
     match serial {
         Some(serial) if matches!(serial, Serial::Position(_)) || is_in_layout(&path) => ResultLocation {
             test: ancestor_name(&path, 2).map(str::to_owned),
-            ..ResultLocation::of(&path, 3, Some(serial))
+            ..ResultLocation::new(&path, 3, Some(serial))
         },
         _ => ResultLocation::default(),
     }
@@ -71,7 +71,7 @@ enum ErrorLevel {
 
 impl ErrorLevel {
     /// Determines the level of an error. Its build is the nearest folder with metadata, or else the imported folder.
-    fn of(path: &Path, root: Option<&Path>) -> Self {
+    fn new(path: &Path, root: Option<&Path>) -> Self {
         let root = root.and_then(|folder| std::path::absolute(folder).ok());
         let levels = [Self::Build, Self::Profile, Self::Test, Self::Serial];
         let at = |is_root: &dyn Fn(&Path) -> bool| {
@@ -86,7 +86,7 @@ pub(crate) fn read_error_cell(path: &Path, root: Option<&Path>, text: &str) -> (
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let names =
         |levels: &[usize]| levels.iter().filter_map(|level| ancestor_name(&path, *level)).collect::<Vec<_>>().join("-");
-    let (profile, test, error) = match ErrorLevel::of(&path, root) {
+    let (profile, test, error) = match ErrorLevel::new(&path, root) {
         // A distinct name, as the default profile may have errors too.
         ErrorLevel::Build => (None, None, format!("build-{}", names(&[1]))),
         ErrorLevel::Profile => (Some(2), None, names(&[1])),
@@ -99,7 +99,7 @@ pub(crate) fn read_error_cell(path: &Path, root: Option<&Path>, text: &str) -> (
         Some(4) => ancestor_name(&path, 2).and_then(|serial| slug(serial).parse().ok()),
         _ => None,
     };
-    let location = profile.map_or_else(ResultLocation::default, |profile| ResultLocation::of(&path, profile, serial));
+    let location = profile.map_or_else(ResultLocation::default, |profile| ResultLocation::new(&path, profile, serial));
     let (test, summary) = match test {
         Some(test) => pbench::test(test),
         None => (valid_name("run-perf"), "errors of run-perf".to_owned()),
@@ -125,7 +125,7 @@ fn join_relative_path(path: &Path, root: Option<&Path>) -> String {
 }
 
 impl ResultLocation {
-    fn of(path: &Path, profile: usize, serial: Option<Serial>) -> Self {
+    fn new(path: &Path, profile: usize, serial: Option<Serial>) -> Self {
         Self { profile: ancestor_name(path, profile).and_then(|name| ProfileName::new(name).ok()), serial, test: None }
     }
 }

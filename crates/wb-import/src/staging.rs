@@ -8,8 +8,7 @@ use wb_model::imported::{
     IMPORTED_FROM, ImportOrigin, ImportedSample, ImportedSamples, ImportedTest, SAMPLE_ARTEFACT, split_location,
 };
 use wb_model::param::differences;
-use wb_model::{CellId, Criteria, DefinitionKey, Metric, ProfileName, Serial, Sha256, TestName};
-
+use wb_model::{CellId, Criteria, DefinitionKey, Metric, ParamValue, Params, ProfileName, Serial, Sha256, TestName};
 use wb_record::{CellDefinition, History, RecordError, RecordedAttempt, RunFolder, files};
 use wb_stats::SamplingRule;
 
@@ -26,7 +25,6 @@ pub(crate) struct SourceFile {
     pub(crate) name: String,
     pub(crate) sha256: Sha256,
     pub(crate) format: Format,
-    /// Its results.
     pub(crate) results: ForeignResults,
     /// Profile and serial according to run-perf's folders.
     pub(crate) location: ResultLocation,
@@ -42,13 +40,14 @@ pub(crate) struct StagingArea<'a> {
     systems: Systems,
     cells: Vec<StagedCell>,
     index: BTreeMap<CellId, usize>,
+    /// The cells by what distinguishes them whatever their names are.
+    by_params: BTreeMap<String, CellId>,
     /// Definitions of tests, as recorded in the run.
     tests: BTreeMap<TestName, String>,
 }
 
 /// The result of staging: what an import adds to a run.
 pub(crate) struct StagedImport {
-    /// Cells with new samples.
     pub(crate) cells: Vec<StagedCell>,
     /// Definitions of tests, by name.
     pub(crate) tests: BTreeMap<TestName, String>,
@@ -98,7 +97,7 @@ impl Locations {
     }
 }
 
-/// What a file added, and what of it was skipped.
+/// The additions of a file, and what of it was skipped.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct AddedCounts {
     pub(crate) cells: usize,
@@ -112,9 +111,10 @@ pub(crate) struct AddedCounts {
 impl<'a> StagingArea<'a> {
     pub(crate) fn new(run: &'a RunFolder, history: &'a History, names: &'a NameOverrides) -> Result<Self, RecordError> {
         let existing_cells = read_definitions(run)?;
-        let systems = Systems::of(&existing_cells, history);
+        let systems = Systems::new(&existing_cells, history);
+        let by_params = existing_cells.values().map(|it| (identity(&it.cell, &it.params), it.cell.clone())).collect();
         let (cells, index, tests) = Default::default();
-        Ok(Self { run, history, names, existing_cells, systems, cells, index, tests })
+        Ok(Self { run, history, names, existing_cells, systems, cells, index, by_params, tests })
     }
 
     /// Adds the results of a file; on an error nothing is added.
@@ -131,6 +131,10 @@ impl<'a> StagingArea<'a> {
             let is_fixed = self.names.profile.is_some() || source.location.profile.is_some();
             id.profile = systems.profile(&id, source.format, &provenance, is_fixed)?;
             id.require_readable()?;
+            // Another file may name it by more parameters, or by fewer.
+            if !self.index.contains_key(&id) && !self.existing_cells.contains_key(&id) {
+                id = self.by_params.get(&identity(&id, &cell.params)).cloned().unwrap_or(id);
+            }
             let text = render_test_definition(&id.test, cell, source.format);
             if self.is_another_test(&id.test, &text) {
                 return Err(ReadError::TestConflict(id.test));
@@ -148,6 +152,8 @@ impl<'a> StagingArea<'a> {
             match self.index.get(&id) {
                 Some(index) => self.cells[*index] = staged,
                 None => {
+                    let identity = identity(&id, &staged.definition.params);
+                    self.by_params.entry(identity).or_insert_with(|| id.clone());
                     self.index.insert(id, self.cells.len());
                     self.cells.push(staged);
                 }
@@ -272,7 +278,7 @@ impl StagedCell {
         added: &mut AddedCounts,
     ) -> Result<Self, ReadError> {
         let id = &self.definition.cell;
-        if self.definition.params != cell.params {
+        if known(&self.definition.params).ne(known(&cell.params)) {
             let differences = differences(&self.definition.params, &cell.params);
             return Err(ReadError::Redefined { cell: Box::new(id.clone()), differences });
         }
@@ -308,10 +314,21 @@ impl StagedCell {
     }
 }
 
+/// The parameters with a value. Parameters without one are only there because other cells have them.
+fn known(params: &Params) -> impl Iterator<Item = (&String, &ParamValue)> {
+    params.iter().filter(|(_, value)| **value != ParamValue::Text(String::new()))
+}
+
+/// What distinguishes a cell whatever its name is.
+fn identity(CellId { profile, test, serial, .. }: &CellId, params: &Params) -> String {
+    format!("{profile}/{test}/{serial} {:?}", known(params).collect::<Vec<_>>())
+}
+
 /// The circumstances of a cell in a file.
 fn cell_provenance(cell: &ForeignCell, source: &SourceFile) -> BTreeMap<String, String> {
     let mut all = source.results.provenance.clone();
     all.extend(cell.provenance.clone());
+    all.extend(cell.remarks.clone());
     all
 }
 

@@ -19,8 +19,9 @@ pub(crate) struct Systems(BTreeMap<(Format, Serial), BTreeMap<ProfileName, Syste
 
 impl System {
     /// Reads a system from the provenance of samples; none if it is unknown.
-    fn of(format: Format, provenance: &BTreeMap<String, String>) -> Option<Self> {
-        let known = format.system_properties().iter().filter_map(|property| provenance.get(*property).cloned());
+    fn new(format: Format, provenance: &BTreeMap<String, String>) -> Option<Self> {
+        let known =
+            format.definition().system_properties.iter().filter_map(|property| provenance.get(*property).cloned());
         let known: Vec<String> = known.collect();
         (!known.is_empty()).then_some(Self(known))
     }
@@ -28,19 +29,19 @@ impl System {
 
 /// Name of the system of these samples, if it is known.
 pub(crate) fn system_name(format: Format, provenance: &BTreeMap<String, String>) -> Option<&str> {
-    provenance.get(*format.system_properties().first()?).map(String::as_str)
+    provenance.get(*format.definition().system_properties.first()?).map(String::as_str)
 }
 
 impl Systems {
     /// Reads the systems of the cells that a run has.
-    pub(crate) fn of(cells: &BTreeMap<CellId, CellDefinition>, history: &History) -> Self {
+    pub(crate) fn new(cells: &BTreeMap<CellId, CellDefinition>, history: &History) -> Self {
         let mut systems = Self::default();
         for (id, definition) in cells {
             let Some(Ok(format)) = definition.provenance.get(IMPORTED_FROM).map(|format| format.parse()) else {
                 continue;
             };
             let batches = history.imports(id).iter();
-            for system in batches.filter_map(|batch| System::of(format, &batch.provenance)) {
+            for system in batches.filter_map(|batch| System::new(format, &batch.provenance)) {
                 let profiles = systems.0.entry((format, id.serial.clone())).or_default();
                 profiles.entry(id.profile.clone()).or_insert(system);
             }
@@ -48,8 +49,8 @@ impl Systems {
         systems
     }
 
-    /// Determines the profile of samples whose default one is that of `id`: the one that their system has in the run, or
-    /// the default one if it is free, or one with the name of the system.
+    /// Determines the profile of samples; `id` has the default profile. It is the profile that their system has in the
+    /// run already, or else the default one if it is free, or else one with the name of the system.
     ///
     /// # Errors
     /// If their profile is `fixed`, and another system has it.
@@ -60,7 +61,7 @@ impl Systems {
         provenance: &BTreeMap<String, String>,
         is_fixed: bool,
     ) -> Result<ProfileName, ReadError> {
-        let Some(system) = System::of(format, provenance) else { return Ok(id.profile.clone()) };
+        let Some(system) = System::new(format, provenance) else { return Ok(id.profile.clone()) };
         let profiles = self.0.entry((format, id.serial.clone())).or_default();
         if is_fixed {
             let existing = profiles.entry(id.profile.clone()).or_insert_with(|| system.clone());

@@ -12,14 +12,7 @@ pub enum Error {
     Isa(#[from] UnsupportedIsa),
     /// The instruction set does not have the requested operation.
     #[error("{operation} is not supported by instruction set {isa}: {hint}")]
-    Unsupported {
-        /// The requested operation.
-        operation: &'static str,
-        /// The requested instruction set.
-        isa: crate::Isa,
-        /// What to use instead.
-        hint: &'static str,
-    },
+    Unsupported { operation: &'static str, isa: crate::Isa, hint: &'static str },
     /// The list of CPUs is empty.
     #[error("missing CPUs: expected one per thread")]
     NoCpu,
@@ -36,18 +29,14 @@ pub enum Error {
     Pin {
         /// The requested CPU.
         cpu: usize,
-        /// The system's error.
         source: io::Error,
     },
-    /// A thread could not be started.
     #[error("cannot start a thread for CPU {cpu}: {source}")]
     Thread {
         /// The CPU of the thread.
         cpu: usize,
-        /// The system's error.
         source: io::Error,
     },
-    /// The arrays do not fit into the available memory.
     #[error("cannot allocate {required} bytes of memory: {available} bytes are available (MemAvailable)")]
     Memory {
         /// Bytes that the arrays need.
@@ -60,22 +49,13 @@ pub enum Error {
     Map {
         /// The requested bytes.
         bytes: usize,
-        /// The system's error.
         source: io::Error,
     },
-    /// The huge-page policy could not be set.
     #[error("cannot set the huge-page policy: {source}")]
-    HugePages {
-        /// The system's error.
-        source: io::Error,
-    },
+    HugePages { source: io::Error },
     /// The residency of huge pages could not be read.
     #[error("cannot read /proc/self/smaps: {source}")]
-    Smaps {
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The configuration is invalid.
+    Smaps { source: io::Error },
     #[error("{0}")]
     Config(String),
 }

@@ -121,6 +121,7 @@ impl MappedMemory {
 
     /// Measures how much of the memory is on huge pages now. Meaningful after the memory was written.
     pub(crate) fn residency(&self) -> Result<Residency, Error> {
+        // Parsed here and not by wb-sys: this crate is usable alone.
         let smaps = fs::read_to_string("/proc/self/smaps").map_err(|source| Error::Smaps { source })?;
         let start = self.base as usize;
         let bytes = self.bytes as u64;

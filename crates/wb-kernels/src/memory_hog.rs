@@ -1,8 +1,8 @@
 //! A process whose memory grows at a given rate: a neighbour without limits, or a balloon that takes memory away.
 //!
-//! Pages are filled with random bytes, which do not compress. What cannot be written in time (because the process waits
-//! for memory, in reclaim or for swap) is caught up with, up to [`MAX_DEBT`]; the rest is counted as lost. So the
-//! difference between what it was asked for and what it got is known, as for the `mem-hog` of resctl-demo's bandit.
+//! Pages are filled with random bytes, which do not compress. If the process waits for memory, in reclaim or for swap,
+//! it falls behind. It catches up with up to [`MAX_DEBT`]; the rest is counted as lost. The difference between the
+//! requested and the reached growth is therefore known, as for `mem-hog` of resctl-demo's bandit.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -131,7 +131,6 @@ impl Growth {
 struct Memory {
     areas: Vec<Vec<u64>>,
     page: Vec<u64>,
-    /// Number of pages written.
     pages: u64,
     /// Word at which reading continues, over all areas.
     position: usize,

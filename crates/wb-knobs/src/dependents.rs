@@ -1,6 +1,6 @@
 //! Files of settings that the kernel may reset when a related knob is changed.
 //!
-//! Listing more of them than are reset is harmless: the undo log restores only those that were.
+//! Listing too many of them is harmless: the undo log restores only the settings that were reset.
 
 use wb_sys::{SysRoot, environment};
 

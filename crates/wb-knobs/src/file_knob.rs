@@ -20,11 +20,9 @@ pub struct FileKnob {
     pub description: KnobDescription,
     /// Path of the file; `{}` stands for the target.
     pub path: &'static str,
-    /// Format of the file.
     pub format: FileFormat,
     /// Returns the targets that it can be set for.
     pub targets: fn(&SysRoot) -> Vec<KnobTarget>,
-    /// Assesses a value.
     pub assess: fn(&KnobValue) -> Assessment,
     /// The content of the file that is suggested to users.
     pub suggestion: &'static str,

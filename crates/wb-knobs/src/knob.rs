@@ -144,15 +144,9 @@ pub enum Assessment {
     /// It adds no noise.
     Yes,
     /// It adds noise.
-    No {
-        /// Suggested improvement.
-        advice: &'static str,
-    },
+    No { advice: &'static str },
     /// It may add noise.
-    Unknown {
-        /// What it depends on.
-        reason: &'static str,
-    },
+    Unknown { reason: &'static str },
 }
 
 impl Assessment {

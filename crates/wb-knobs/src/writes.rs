@@ -17,7 +17,6 @@ pub enum KnobWrite {
     State {
         /// The object whose state is set.
         resource: ManagedResource,
-        /// The state to set.
         state: String,
     },
     /// An action, which has no state to log or to restore.

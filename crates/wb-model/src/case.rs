@@ -93,12 +93,12 @@ fn unescape(text: &str) -> Option<String> {
 pub fn unescape_lossy(identifier: &str) -> String {
     let mut out = String::with_capacity(identifier.len());
     let mut rest = identifier;
-    while let Some(at) = rest.find('%') {
-        out.push_str(&rest[..at]);
-        let bytes: Vec<u8> = rest.as_bytes()[at..].chunks_exact(3).map_while(decode_escape).collect();
+    while let Some(index) = rest.find('%') {
+        out.push_str(&rest[..index]);
+        let bytes: Vec<u8> = rest.as_bytes()[index..].chunks_exact(3).map_while(decode_escape).collect();
         let escapes = bytes.len();
-        let end = at + (escapes * 3).max(1);
-        let encoded = &rest[at..end];
+        let end = index + (escapes * 3).max(1);
+        let encoded = &rest[index..end];
         rest = &rest[end..];
         if bytes.is_empty() {
             out.push_str(encoded);
@@ -108,9 +108,10 @@ pub fn unescape_lossy(identifier: &str) -> String {
         for chunk in bytes.utf8_chunks() {
             for character in chunk.valid().chars() {
                 let length = character.len_utf8();
-                match is_unprintable(character) {
-                    true => out.push_str(&encoded[position * 3..(position + length) * 3]),
-                    false => out.push(character),
+                if is_unprintable(character) {
+                    out.push_str(&encoded[position * 3..(position + length) * 3])
+                } else {
+                    out.push(character)
                 }
                 position += length;
             }
@@ -196,6 +197,7 @@ mod tests {
         assert_eq!(display("c=%20%ff%20"), "c= %ff ");
     }
 
+    // An import of a parameter with an empty name wrote one, which made the run unreadable.
     #[test]
     fn an_axis_may_have_an_empty_name() {
         let case = Case::new([("", &ParamValue::Text("x".into()))]);

@@ -37,10 +37,8 @@ pub fn format(numbers: &[u32]) -> String {
             _ => ranges.push((number, number)),
         }
     }
-    let words = ranges.iter().map(|(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    });
+    let words =
+        ranges.iter().map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
     words.collect::<Vec<_>>().join(",")
 }
 

@@ -127,9 +127,12 @@ impl Facts {
             layout("caches", same_cpus && *caches != now.caches),
             text("memory", &memory.to_string(), &now.memory.to_string()),
             text("hypervisor", hypervisor.as_deref().unwrap_or(""), now.hypervisor.as_deref().unwrap_or("")),
-            (*emulated != now.emulated).then(|| match now.emulated {
-                true => "its instructions are emulated now".to_owned(),
-                false => "its instructions are not emulated any more".to_owned(),
+            (*emulated != now.emulated).then(|| {
+                if now.emulated {
+                    "its instructions are emulated now".to_owned()
+                } else {
+                    "its instructions are not emulated any more".to_owned()
+                }
             }),
             text("boot", boot_id, &now.boot_id),
         ];

@@ -147,6 +147,7 @@ mod tests {
         assert_eq!("nightly".parse::<Serial>().unwrap().to_string(), "nightly");
     }
 
+    // An import with `--id` of digits alone wrote a cell that the parser of run.json refuses.
     #[test]
     fn an_id_of_digits_is_not_readable() {
         let cell = |serial: Serial| CellId { serial, .."P/fio/0000:rw=read".parse::<CellId>().unwrap() };

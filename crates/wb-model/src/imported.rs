@@ -23,9 +23,7 @@ pub const SAMPLES_ARE_MEDIANS: &str = "samples are medians";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImportedTest {
-    /// Its name.
     pub name: TestName,
-    /// One-line summary.
     pub summary: String,
     /// Version of the import; raised when such results are read differently.
     pub version: u32,
@@ -84,6 +82,7 @@ pub struct ImportedValue {
 
 /// Samples of one cell from one file, as columns: a file may have millions of them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+// Earlier versions recorded an attempt for each sample, which is read like any other.
 pub struct ImportedSamples {
     /// The number of samples.
     pub count: u32,
@@ -103,6 +102,13 @@ pub struct ImportedSamples {
     /// The positions of samples that failed, ascending, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<(u32, String)>,
+    /// The positions of samples whose command ended with a status other than 0 although the program went on, ascending,
+    /// with the status. Whether they failed shows only beside the others of their cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exit_statuses: Vec<(u32, i32)>,
+    /// What disturbed samples where they were measured, each with their positions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub disturbances: BTreeMap<String, Vec<u32>>,
 }
 
 /// One metric of imported samples.
@@ -162,7 +168,7 @@ impl ImportedSamples {
         self.push_location(location);
         for ImportedValue { metric, value } in readings {
             let column = match self.columns.iter().position(|column| column.metric == *metric) {
-                Some(at) => &mut self.columns[at],
+                Some(index) => &mut self.columns[index],
                 None => {
                     self.columns.push(ImportedColumn { metric: metric.clone(), values: Vec::new() });
                     let last = self.columns.len() - 1;
@@ -184,6 +190,20 @@ impl ImportedSamples {
         self.count += 1;
     }
 
+    /// Notes the exit status of the command of the sample that was added last.
+    pub fn set_last_exit_status(&mut self, status: i32) {
+        if let Some(last) = self.count.checked_sub(1).filter(|_| status != 0) {
+            self.exit_statuses.push((last, status));
+        }
+    }
+
+    /// Notes what disturbed the sample that was added last.
+    pub fn set_last_disturbances(&mut self, disturbances: Vec<String>) {
+        for (last, disturbance) in self.count.checked_sub(1).into_iter().cycle().zip(disturbances) {
+            self.disturbances.entry(disturbance).or_default().push(last);
+        }
+    }
+
     fn push_location(&mut self, location: &str) {
         let (prefix, number) = split_location(location);
         match (self.locations.last_mut(), number) {
@@ -203,26 +223,23 @@ impl ImportedSamples {
 
     /// A sample without its source; `None` if there are fewer.
     pub fn sample(&self, position: u32) -> Option<ImportedRow<'_>> {
-        let at = position as usize;
+        let index = position as usize;
         (position < self.count).then(|| ImportedRow {
             values: self
                 .columns
                 .iter()
-                .filter_map(|column| Some((&column.metric, (*column.values.get(at)?)?)))
+                .filter_map(|column| Some((&column.metric, (*column.values.get(index)?)?)))
                 .collect(),
-            seconds: self.seconds.get(at).copied().flatten(),
-            findings: self.findings_of(position),
+            seconds: self.seconds.get(index).copied().flatten(),
+            findings: texts_of(&self.findings, position),
+            disturbances: texts_of(&self.disturbances, position),
             rejection: find(&self.rejections, position),
             failure: find(&self.failures, position).map(String::as_str),
+            exit_status: find(&self.exit_statuses, position).copied().unwrap_or_default(),
         })
     }
 
-    fn findings_of(&self, position: u32) -> Vec<&str> {
-        let has = |positions: &Vec<u32>| positions.binary_search(&position).is_ok();
-        self.findings.iter().filter(|(_, positions)| has(positions)).map(|(finding, _)| finding.as_str()).collect()
-    }
-
-    /// Checks what is the same for all that [`Self::push`] makes, of samples that somebody else recorded.
+    /// Checks samples that somebody else recorded for the invariants that [`Self::push`] maintains.
     ///
     /// # Errors
     /// The contradiction.
@@ -241,20 +258,19 @@ impl ImportedSamples {
         }
         let rejected = self.rejections.iter().map(|(position, _)| *position).collect();
         let failed = self.failures.iter().map(|(position, _)| *position).collect();
-        let listed = self.findings.values().chain([&rejected, &failed]);
+        let unsuccessful = self.exit_statuses.iter().map(|(position, _)| *position).collect();
+        let listed =
+            self.findings.values().chain(self.disturbances.values()).chain([&rejected, &failed, &unsuccessful]);
         let is_valid = |positions: &Vec<u32>| {
             positions.is_sorted_by(|one, next| one < next) && positions.last().is_none_or(|last| *last < self.count)
         };
-        match listed.clone().all(is_valid) {
-            true => Ok(()),
-            false => Err("positions are not ascending, or beyond their number"),
-        }
+        if listed.clone().all(is_valid) { Ok(()) } else { Err("positions are not ascending, or beyond their number") }
     }
 
     /// Keeps the samples at these positions, which are ascending.
     pub fn select(&self, kept: &[u32]) -> Self {
         let mut selected = Self::default();
-        let new_position = |position: u32| kept.binary_search(&position).ok().map(|at| at as u32);
+        let new_position = |position: u32| kept.binary_search(&position).ok().map(|index| index as u32);
         let locations: Vec<String> = self.locations().collect();
         kept.iter().for_each(|position| selected.push_location(&locations[*position as usize]));
         let pick = |values: &[Option<f64>]| -> Vec<Option<f64>> {
@@ -267,18 +283,23 @@ impl ImportedSamples {
         if !self.seconds.is_empty() {
             selected.seconds = pick(&self.seconds);
         }
-        for (finding, positions) in &self.findings {
-            let positions: Vec<u32> = positions.iter().filter_map(|position| new_position(*position)).collect();
-            if !positions.is_empty() {
-                selected.findings.insert(finding.clone(), positions);
-            }
-        }
+        let pick_texts = |texts: &BTreeMap<String, Vec<u32>>| -> BTreeMap<String, Vec<u32>> {
+            let picked = texts.iter().map(|(text, positions)| {
+                (text.clone(), positions.iter().filter_map(|position| new_position(*position)).collect::<Vec<u32>>())
+            });
+            picked.filter(|(_, positions)| !positions.is_empty()).collect()
+        };
+        selected.findings = pick_texts(&self.findings);
+        selected.disturbances = pick_texts(&self.disturbances);
         let rejections = self.rejections.iter();
         selected.rejections =
             rejections.filter_map(|(position, one)| Some((new_position(*position)?, one.clone()))).collect();
         let failures = self.failures.iter();
         selected.failures =
             failures.filter_map(|(position, one)| Some((new_position(*position)?, one.clone()))).collect();
+        let statuses = self.exit_statuses.iter();
+        selected.exit_statuses =
+            statuses.filter_map(|(position, status)| Some((new_position(*position)?, *status))).collect();
         selected.count = kept.len() as u32;
         selected
     }
@@ -291,7 +312,7 @@ impl ImportedSamples {
             has_figure.iter_mut().zip(present).for_each(|(any, present)| *any |= present);
         }
         let mut empty: Vec<(u32, String)> = Vec::new();
-        for (position, location) in (0..).zip(self.locations()).filter(|(at, _)| !has_figure[*at as usize]) {
+        for (position, location) in (0..).zip(self.locations()).filter(|(index, _)| !has_figure[*index as usize]) {
             if find(&self.rejections, position).is_none() && find(&self.failures, position).is_none() {
                 empty.push((position, format!("no figures at {location}")));
             }
@@ -303,7 +324,13 @@ impl ImportedSamples {
 
 /// What is listed for a position, if anything.
 fn find<T>(listed: &[(u32, T)], position: u32) -> Option<&T> {
-    listed.binary_search_by_key(&position, |(position, _)| *position).ok().map(|at| &listed[at].1)
+    listed.binary_search_by_key(&position, |(position, _)| *position).ok().map(|index| &listed[index].1)
+}
+
+/// The texts of a position.
+fn texts_of(texts: &BTreeMap<String, Vec<u32>>, position: u32) -> Vec<&str> {
+    let has = |positions: &Vec<u32>| positions.binary_search(&position).is_ok();
+    texts.iter().filter(|(_, positions)| has(positions)).map(|(text, _)| text.as_str()).collect()
 }
 
 /// One of several imported samples.
@@ -313,12 +340,15 @@ pub struct ImportedRow<'a> {
     pub values: Vec<(&'a Metric, f64)>,
     /// Duration of its measured part in seconds, if known.
     pub seconds: Option<f64>,
-    /// Findings, one sentence each.
     pub findings: Vec<&'a str>,
+    /// What disturbed it where it was measured.
+    pub disturbances: Vec<&'a str>,
     /// The gate that the figures failed when they were imported.
     pub rejection: Option<&'a ImportRejection>,
     /// Why it failed, if it did.
     pub failure: Option<&'a str>,
+    /// The status with which its command ended although the program went on; 0 of programs that record none.
+    pub exit_status: i32,
 }
 
 #[cfg(test)]
@@ -327,11 +357,13 @@ mod tests {
 
     fn samples(locations: &[&str]) -> ImportedSamples {
         let mut samples = ImportedSamples::default();
-        for (at, location) in locations.iter().enumerate() {
-            let value = ImportedValue { metric: Metric::latency("time", "s"), value: at as f64 };
-            let values = if at % 3 == 2 { &[][..] } else { std::slice::from_ref(&value) };
-            let findings = if at % 2 == 0 { vec!["even".to_owned()] } else { Vec::new() };
-            samples.push(location, values, None, findings, None, (at == 1).then(|| "late".to_owned()));
+        for (index, location) in locations.iter().enumerate() {
+            let value = ImportedValue { metric: Metric::latency("time", "s"), value: index as f64 };
+            let values = if index % 3 == 2 { &[][..] } else { std::slice::from_ref(&value) };
+            let findings = if index % 2 == 0 { vec!["even".to_owned()] } else { Vec::new() };
+            samples.push(location, values, None, findings, None, (index == 1).then(|| "late".to_owned()));
+            samples.set_last_exit_status(i32::from(index == 4));
+            samples.set_last_disturbances(if index % 2 == 0 { vec!["steal".to_owned()] } else { Vec::new() });
         }
         samples
     }

@@ -15,7 +15,7 @@ pub struct Sha256(String);
 
 impl Sha256 {
     /// Hashes a byte slice.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn digest(bytes: &[u8]) -> Self {
         Self::from_digest(&Hasher::digest(bytes))
     }
 
@@ -70,7 +70,7 @@ impl DefinitionKey {
     pub fn new(test: &TestName, version: u32, params: &Params) -> Self {
         let params: Params = params.clone().into_iter().filter(|(name, _)| name != MATRIX_FILE).collect();
         let canonical = serde_json::json!({ "test": test, "version": version, "params": params });
-        let digits = Sha256::of(canonical.to_string().as_bytes());
+        let digits = Sha256::digest(canonical.to_string().as_bytes());
         Self(digits.as_str()[..16].to_owned())
     }
 
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn sha256_is_the_standard_one() {
-        assert_eq!(Sha256::of(b"abc").as_str(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(Sha256::digest(b"abc").as_str(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         let long = vec![7; 200_000];
-        assert_eq!(Sha256::of_reader(&long[..]).unwrap(), Sha256::of(&long));
+        assert_eq!(Sha256::of_reader(&long[..]).unwrap(), Sha256::digest(&long));
     }
 }

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid name `{name}`: expected letters, digits, `_`, `.` and `-`")]
 pub struct InvalidName {
-    /// The invalid name.
     pub name: String,
 }
 

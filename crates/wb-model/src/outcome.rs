@@ -67,10 +67,10 @@ impl fmt::Display for AttemptOutcome {
     }
 }
 
-/// Purpose of an attempt.
+/// What an attempt is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Purpose {
+pub enum AttemptPurpose {
     /// Warms up the system and calibrates the work; recorded, never counted.
     WarmUp,
     /// Takes a counted sample.

@@ -133,7 +133,6 @@ pub struct Param {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct InvalidValue {
-    /// The error message.
     pub message: String,
     /// The valid values, if they can be listed.
     pub allowed: Vec<String>,

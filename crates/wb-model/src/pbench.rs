@@ -20,9 +20,9 @@ pub fn quote_non_finite(json: &str) -> Cow<'_, str> {
     }
     let mut quoted = String::with_capacity(json.len() + 16);
     let (mut rest, mut is_text) = (json, false);
-    while let Some(at) = rest.find(['"', '\\', 'N', 'I', '-']) {
-        quoted.push_str(&rest[..at]);
-        rest = &rest[at..];
+    while let Some(position) = rest.find(['"', '\\', 'N', 'I', '-']) {
+        quoted.push_str(&rest[..position]);
+        rest = &rest[position..];
         let name = NAMES.iter().find(|name| !is_text && rest.starts_with(**name));
         let length = match name {
             Some(name) => name.len(),

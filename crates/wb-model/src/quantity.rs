@@ -11,16 +11,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// Error of parsing a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseQuantityError {
-    /// Invalid size.
     #[error("invalid size `{0}`: expected a number with an optional suffix k, m, g or t (powers of 1024)")]
     Bytes(String),
-    /// Invalid count.
     #[error("invalid number `{0}`: expected a whole number, or one with k, m, g or t (powers of 1000)")]
     Count(String),
     /// A count above 64 bits.
     #[error("invalid number `{0}`: expected at most {max}", max = u64::MAX)]
     LargeCount(String),
-    /// Invalid time.
     #[error("invalid time `{0}`: expected a number with ns, us, ms, s, min, h, d or w, or plain seconds")]
     Nanos(String),
 }
@@ -310,6 +307,7 @@ mod tests {
         }
     }
 
+    // Calculated with f64, both would be rounded.
     #[test]
     fn whole_numbers_above_the_precision_of_floating_point_are_exact() {
         assert_eq!("9079327246707601k".parse(), Ok(Bytes(9_297_231_100_628_583_424)));

@@ -13,10 +13,7 @@ pub enum Topology {
     /// A single worker measures by itself.
     Single,
     /// A client and servers, which may be on the same worker.
-    ClientServer {
-        /// Number of servers.
-        servers: usize,
-    },
+    ClientServer { servers: usize },
 }
 
 /// A measuring worker and the workers of its servers. A cell has one or more such assignments, which measure

@@ -5,8 +5,9 @@
 //! - users and passwords in URLs;
 //! - the values of options that are known to hold secrets (`--password abc`, `-u joe:abc`, `sshpass -p abc`).
 //!
-//! Parameters of tests are recorded as typed, except `env` and `before`, which are variables and a command, and passwords
-//! in URLs. What people and programs write is not searched for anything but declared secrets and URLs.
+//! Parameters of tests are recorded as typed, except `env` and `before`, which are variables and a command, and
+//! passwords in URLs. What people and programs write is not searched for anything but declared secrets and URLs. A
+//! guess that masks a parameter would make a record that cannot be repeated.
 
 mod declared;
 mod names;
@@ -61,7 +62,8 @@ fn mask_object(text: &str) -> String {
 /// Masks an argument that ends in JSON, `NAME:{…}` or `NAME=[…]`; none for other arguments.
 fn mask_json_suffix(argument: &str) -> Option<String> {
     let (name, json) = argument.split_at(argument.find(['{', '['])?);
-    let names_value = name.char_indices().any(|(at, c)| matches!(c, '=' | ':') && is_secret_separator(argument, at, c));
+    let names_value =
+        name.char_indices().any(|(position, c)| matches!(c, '=' | ':') && is_secret_separator(argument, position, c));
     if names_value || name.contains(char::is_whitespace) {
         return None;
     }
@@ -82,8 +84,8 @@ const PROVISIONER_COMMAND: &str = "command:";
 fn mask_after_name(argument: &str) -> Option<String> {
     let first = argument.split(char::is_whitespace).next().unwrap_or_default();
     let mut separators = first.char_indices().filter(|(_, c)| matches!(c, '=' | ':'));
-    let (at, _) = separators.find(|(at, c)| is_secret_separator(first, *at, *c))?;
-    let (name, value) = argument.split_at(at + 1);
+    let (position, _) = separators.find(|(position, c)| is_secret_separator(first, *position, *c))?;
+    let (name, value) = argument.split_at(position + 1);
     let white_space = &value[..value.len() - value.trim_start().len()];
     let mask = if value.trim().is_empty() { "" } else { MASK };
     Some(format!("{}{white_space}{mask}", mask_user(name)))
@@ -97,9 +99,10 @@ pub fn mask_lines(text: &str) -> String {
 
 fn mask_line(line: &str) -> String {
     let is_name = |name: &str| name.split_whitespace().count() == 1 && is_secret_name(name.trim());
-    let setting = line.find([':', '=']).filter(|at| is_name(&line[..*at]) && line[*at + 1..].starts_with(' '));
+    let setting =
+        line.find([':', '=']).filter(|position| is_name(&line[..*position]) && line[*position + 1..].starts_with(' '));
     match setting {
-        Some(at) if !line[at + 1..].trim().is_empty() => format!("{} {MASK}", &line[..=at]),
+        Some(position) if !line[position + 1..].trim().is_empty() => format!("{} {MASK}", &line[..=position]),
         _ => mask_command_line(line),
     }
 }
@@ -128,8 +131,8 @@ pub fn mask_options(options: &str) -> String {
 /// Masks the secrets in one option, path or address; text before a `:` is not treated as a name.
 pub fn mask_option(word: &str) -> String {
     let word = mask_declared(word);
-    let secret = word.match_indices('=').find(|(at, _)| is_secret_name(&word[..*at]));
-    secret.map_or_else(|| mask_user(&word), |(at, _)| format!("{}{MASK}", mask_user(&word[..=at])))
+    let secret = word.match_indices('=').find(|(position, _)| is_secret_name(&word[..*position]));
+    secret.map_or_else(|| mask_user(&word), |(position, _)| format!("{}{MASK}", mask_user(&word[..=position])))
 }
 
 #[cfg(test)]

@@ -20,10 +20,7 @@ pub fn escape_direction_marks(text: &str) -> Cow<'_, str> {
     }
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
-        match is_direction_mark(letter) {
-            true => escaped.extend(letter.escape_unicode()),
-            false => escaped.push(letter),
-        }
+        if is_direction_mark(letter) { escaped.extend(letter.escape_unicode()) } else { escaped.push(letter) }
     }
     Cow::Owned(escaped)
 }
@@ -38,9 +35,10 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
         let length = colour_length(rest).unwrap_or(letter.len_utf8());
-        match is_escaped(letter) && colour_length(rest).is_none() {
-            true => escaped.extend(letter.escape_unicode()),
-            false => escaped.push_str(&rest[..length]),
+        if is_escaped(letter) && colour_length(rest).is_none() {
+            escaped.extend(letter.escape_unicode())
+        } else {
+            escaped.push_str(&rest[..length])
         }
         rest = &rest[length..];
     }

@@ -25,22 +25,22 @@ impl Unit {
         &self.0
     }
 
-    /// The divisor and the unit in which a value, and smaller ones beside it, are readable: 1000 and `Gflops` for 4225
-    /// of `mflops`.
+    /// The divisor and the unit that make a value, and smaller ones beside it, readable: 1000 and `Gflops` for 4225 of
+    /// `mflops`.
     pub fn readable(&self, largest: f64) -> (f64, String) {
-        let scale = UnitScale::of(&self.0);
+        let scale = UnitScale::new(&self.0);
         let (prefix, divisor) = scale.prefix_for(largest * scale.factor);
         (divisor / scale.factor, scale.prefixed(prefix))
     }
 
     /// Whether its values are shown in powers of 1024.
     pub fn is_binary(&self) -> bool {
-        UnitScale::of(&self.0).prefixes == BINARY
+        UnitScale::new(&self.0).prefixes == BINARY
     }
 
-    /// Creates the unit of figures that stand beside each other, by all of them or those that matter: with the prefix of the
-    /// largest, or a smaller one if the smallest would be below a hundredth. Of figures that are more than a million times
-    /// apart each has its own.
+    /// Creates the common unit of figures that are shown beside each other. Its prefix suits the largest of the figures
+    /// that matter, or a smaller one if the smallest would be below a hundredth. If the figures are more than a million
+    /// times apart, each has a unit of its own.
     pub fn common(&self, values: impl IntoIterator<Item = f64>) -> CommonUnit<'_> {
         let sizes = values.into_iter().map(f64::abs).filter(|size| *size > 0.0 && size.is_finite());
         let range = sizes.fold(None, |range: Option<(f64, f64)>, size| {
@@ -88,7 +88,6 @@ impl CommonUnit<'_> {
 pub struct Quantity<'a> {
     /// The value, in `unit`.
     pub value: f64,
-    /// Name of the unit.
     pub unit: &'a str,
 }
 
@@ -108,7 +107,7 @@ struct UnitScale<'a> {
 }
 
 impl<'a> UnitScale<'a> {
-    fn of(unit: &'a str) -> Self {
+    fn new(unit: &'a str) -> Self {
         if PLAIN.contains(&unit) {
             let base = if unit == "1" { "" } else { unit };
             return Self { factor: 1.0, base, separator: "", prefixes: &[("", 1.0)] };
@@ -149,7 +148,7 @@ impl<'a> UnitScale<'a> {
 
 impl fmt::Display for Quantity<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scale = UnitScale::of(self.unit);
+        let scale = UnitScale::new(self.unit);
         let value = self.value * scale.factor;
         let (prefix, divisor) = scale.prefix_for(value);
         let figure = format!("{} {}", format_digits(value / divisor), scale.prefixed(prefix));
@@ -245,6 +244,7 @@ mod tests {
         assert_eq!(format(5_400.0, "1/s"), "5.40 k/s");
     }
 
+    // `m` was read as mega for every symbol because of `mflops`: 500 mW was shown as 500 MW.
     #[test]
     fn fractions_of_physical_units_are_not_millions() {
         assert_eq!(format(500.0, "mW"), "500 mW");
@@ -300,7 +300,7 @@ mod tests {
                 for value in [value, -value] {
                     let shown = format(value, &unit);
                     let (number, shown_unit) = shown.split_once(' ').unwrap_or((&shown, ""));
-                    let (scale, shown_scale) = (UnitScale::of(&unit), UnitScale::of(shown_unit));
+                    let (scale, shown_scale) = (UnitScale::new(&unit), UnitScale::new(shown_unit));
                     prop_assert_eq!(scale.base, shown_scale.base, "{} {} is shown as {}", value, unit, shown);
                     let ratio = number.parse::<f64>().unwrap() * shown_scale.factor / (value * scale.factor);
                     prop_assert!((ratio - 1.0).abs() <= 0.0051, "{} {} is shown as {}", value, unit, shown);

@@ -23,7 +23,7 @@ const MAX_TRANSFER: u64 = 1 << 32;
 /// Transfers in each direction: at least this many, and more until this time has passed; the fastest counts.
 const MIN_TRANSFERS: usize = 8;
 const DIRECTION_TIME: Duration = Duration::from_millis(80);
-/// Number of round trips of one byte.
+/// Number of round trips of one byte, of each kind of echo.
 const ROUND_TRIPS: usize = 200;
 /// Longest wait for a peer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,6 +35,8 @@ enum Request {
     Upload = b'u',
     Download = b'd',
     Echo = b'e',
+    /// An echo whose sides look for data again and again, and do not sleep until it comes.
+    PollingEcho = b'p',
 }
 
 /// The best that a TCP connection did.
@@ -45,9 +47,10 @@ pub struct Ceiling {
     pub upload: f64,
     /// Bytes per second from the other side.
     pub download: f64,
-    /// The shortest round trip of one byte, in seconds.
+    /// The shortest round trip of one byte, in seconds, of sides that sleep until it comes and of such that do not: waking
+    /// up may take longer than all the rest.
     pub min_round_trip: f64,
-    /// The median round trip, in seconds.
+    /// The median round trip of sides that sleep, in seconds.
     pub median_round_trip: f64,
     /// The median rate as a share of the best: little on a busy machine, where the best may be too low as well.
     pub steadiness: f64,
@@ -93,10 +96,30 @@ fn answer(mut stream: TcpStream, token: &str) -> io::Result<()> {
             receive(&mut stream, 1)?;
             send(&mut stream, bytes)?;
         },
+        b'p' => loop {
+            poll_byte(&mut stream)?;
+            stream.write_all(&[0])?;
+        },
         _ => loop {
             receive(&mut stream, 1)?;
             stream.write_all(&[0])?;
         },
+    }
+}
+
+/// Reads a byte without sleeping; whatever else wants to run on the same CPU may.
+fn poll_byte(stream: &mut TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    let begin = Instant::now();
+    loop {
+        match stream.read(&mut [0]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock && begin.elapsed() < TIMEOUT => {
+                std::thread::yield_now()
+            }
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -154,22 +177,31 @@ pub fn measure(address: &str, token: &str) -> io::Result<Ceiling> {
         stream.write_all(&[0])?;
         receive(&mut stream, TRANSFER)
     })?;
-    let mut stream = open(Request::Echo, 0)?;
+    let trips = time_round_trips(open(Request::Echo, 0)?, |stream| receive(stream, 1))?;
+    let polled = time_round_trips(open(Request::PollingEcho, 0)?, poll_byte)?;
+    Ok(Ceiling {
+        upload: TRANSFER as f64 / upload.shortest.as_secs_f64(),
+        download: TRANSFER as f64 / download.shortest.as_secs_f64(),
+        min_round_trip: trips[0].min(polled[0]).as_secs_f64(),
+        median_round_trip: trips[ROUND_TRIPS / 2].as_secs_f64(),
+        steadiness: upload.steadiness().min(download.steadiness()),
+    })
+}
+
+/// Times round trips of one byte, from the shortest to the longest.
+fn time_round_trips(
+    mut stream: TcpStream,
+    mut receive: impl FnMut(&mut TcpStream) -> io::Result<()>,
+) -> io::Result<[Duration; ROUND_TRIPS]> {
     let mut trips = [Duration::ZERO; ROUND_TRIPS];
     for trip in &mut trips {
         let begin = Instant::now();
         stream.write_all(&[0])?;
-        receive(&mut stream, 1)?;
+        receive(&mut stream)?;
         *trip = begin.elapsed();
     }
     trips.sort_unstable();
-    Ok(Ceiling {
-        upload: TRANSFER as f64 / upload.shortest.as_secs_f64(),
-        download: TRANSFER as f64 / download.shortest.as_secs_f64(),
-        min_round_trip: trips[0].as_secs_f64(),
-        median_round_trip: trips[ROUND_TRIPS / 2].as_secs_f64(),
-        steadiness: upload.steadiness().min(download.steadiness()),
-    })
+    Ok(trips)
 }
 
 /// Times several transfers.
@@ -208,6 +240,24 @@ mod tests {
         assert!(ceiling.steadiness > 0.0 && ceiling.steadiness <= 1.0, "{ceiling:?}");
         assert!(ceiling.upload > 0.0 && ceiling.download > 0.0, "{ceiling:?}");
         assert!(ceiling.min_round_trip > 0.0 && ceiling.min_round_trip <= ceiling.median_round_trip, "{ceiling:?}");
+    }
+
+    #[test]
+    fn sides_that_do_not_sleep_answer_on_one_cpu_too() {
+        let stream = |address: &str| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            prepare(&stream).unwrap();
+            stream.write_all(&[b"secret".as_slice(), b"p", &[0; 8]].concat()).unwrap();
+            stream
+        };
+        let mut all = rustix::thread::sched_getaffinity(None).unwrap();
+        let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
+        all.clear();
+        all.set(first);
+        // This thread is one of the test alone, and its server inherits the CPU.
+        rustix::thread::sched_setaffinity(None, &all).unwrap();
+        let trips = time_round_trips(stream(&server("secret")), poll_byte).unwrap();
+        assert!(trips[0] > Duration::ZERO && trips[0] < Duration::from_millis(100), "{:?}", trips[0]);
     }
 
     #[test]

@@ -15,11 +15,9 @@ const MAX_SEGMENTS: u32 = 64;
 /// Options that all presets share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PresetConfig {
-    /// The remote host.
     pub host: String,
     /// The local address of connections; `None` for the one that the kernel selects.
     pub local: Option<String>,
-    /// The transport protocol.
     pub protocol: Protocol,
     /// Number of connections, each with a strand of its own; at least 1.
     pub instances: u32,

@@ -27,7 +27,6 @@ pub struct FlowopPath {
     pub group: String,
     /// The name of its transaction.
     pub transaction: String,
-    /// Its type.
     pub flowop: String,
 }
 

@@ -192,7 +192,7 @@ fn overlapping_load(points: &[SweepPoint], knee: usize) -> Option<&SweepPoint> {
     next.p99_range_ns.is_some_and(|(low, _)| low <= below).then_some(next)
 }
 
-/// Whether everything that a point offers is done, with a p99 of at most twice that of the first.
+/// Whether a point completes everything that it offers, with a p99 of at most twice the first point's.
 fn keeps_up(point: &SweepPoint, points: &[SweepPoint]) -> bool {
     let base = points.first().and_then(SweepPoint::p99);
     let within = point.p99().zip(base).is_some_and(|(p99, base)| p99 <= base * KNEE_FACTOR);
@@ -234,6 +234,7 @@ mod tests {
         assert!(sweep.notes[0].contains("1 rounds at 10 % load"), "{:?}", sweep.notes);
     }
 
+    // The median runs alone decided.
     #[test]
     fn overlapping_runs_decide_no_knee() {
         let ranged = |load: f64, p99: u64, range: (u64, u64)| SweepPoint {

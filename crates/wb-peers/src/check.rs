@@ -13,7 +13,6 @@ pub struct FigureCheck {
     pub cells: String,
     /// What a violation is about.
     pub gate: Gate,
-    /// The metric.
     pub metric: MetricKey,
     /// Its smallest value, in its unit.
     pub min: Option<f64>,

@@ -13,7 +13,7 @@ pub struct Cell<'m> {
     pub dialer: &'m Endpoint,
     /// The endpoint that accepts them.
     pub listener: &'m Endpoint,
-    /// By axis, the value that both support; `None` where the axis does not apply.
+    /// The value of each axis that both support; `None` where the axis does not apply.
     pub values: Vec<Option<&'m str>>,
 }
 
@@ -39,14 +39,12 @@ pub struct ImpossiblePair<'m> {
     pub dialer: &'m Endpoint,
     /// The endpoint that would accept them.
     pub listener: &'m Endpoint,
-    /// The reason.
     pub obstacle: Obstacle<'m>,
 }
 
 /// Why two endpoints have no cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle<'m> {
-    /// They speak different protocols.
     DifferentProtocols,
     /// The first cannot open connections.
     NoDialer,

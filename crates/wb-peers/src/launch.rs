@@ -6,8 +6,23 @@ use regex::Regex;
 use wb_diagnostics::{help_with_suggestion, suggest};
 
 /// Placeholders beside the axes of the matrix, which a command may use as `{NAME}`.
-pub const PLACEHOLDERS: [&str; 10] =
-    ["host", "port", "address", "send", "receive", "iterations", "timeout", "duration", "scenario", "folder"];
+pub const PLACEHOLDERS: [&str; 12] = [
+    "host",
+    "port",
+    "address",
+    "send",
+    "receive",
+    "iterations",
+    "timeout",
+    DURATION,
+    "interval",
+    "direction",
+    "scenario",
+    "folder",
+];
+
+/// The placeholder of the seconds that a transfer of a fixed time takes.
+pub const DURATION: &str = "duration";
 
 /// How an endpoint is built and started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +33,8 @@ pub struct Launch {
     pub counts: Counts,
     /// What becomes of the payload on its way.
     pub payload: Payload,
+    /// Whether its programs can transfer for a fixed time, at either side.
+    pub duration: bool,
     /// The command that builds its programs, in the root of the matrix.
     pub build: Vec<String>,
     /// What it is built from, relative to the root of the matrix.
@@ -35,10 +52,10 @@ pub struct Launch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counts {
-    /// Those of dialer and listener, which are compared.
+    /// The counts of dialer and listener, which are compared.
     #[default]
     Both,
-    /// Those of the dialer alone: the listener does not wait for data in flight, as that of iperf3.
+    /// The counts of the dialer alone: the listener does not wait for data in flight, like iperf3's server.
     Dialer,
 }
 
@@ -65,7 +82,8 @@ impl Payload {
         }
     }
 
-    /// That of a cell with these two endpoints.
+    /// The payload of a cell with these two endpoints: the dialer's, or the listener's if the dialer's is
+    /// [`Self::Wire`].
     pub fn of_pair(dialer: Self, listener: Self) -> Self {
         if dialer == Self::Wire { listener } else { dialer }
     }
@@ -109,7 +127,6 @@ impl Dialect {
 pub struct EndpointCommand {
     /// The program and its arguments.
     pub argv: Vec<Argument>,
-    /// Environment variables.
     pub env: BTreeMap<String, Template>,
     /// The line of standard output that a listener prints when it accepts connections. Its group `address` is what its
     /// dialer connects to. Without it, the line is `{"listening": "ADDRESS"}`.
@@ -166,10 +183,10 @@ impl Template {
         let mut parts = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
-        while let Some(at) = rest.find(['{', '}']) {
-            literal.push_str(&rest[..at]);
-            let brace = &rest[at..=at];
-            rest = &rest[at + 1..];
+        while let Some(position) = rest.find(['{', '}']) {
+            literal.push_str(&rest[..position]);
+            let brace = &rest[position..=position];
+            rest = &rest[position + 1..];
             if let Some(after) = rest.strip_prefix(brace) {
                 literal.push_str(brace);
                 rest = after;
@@ -265,6 +282,16 @@ impl EndpointCommand {
             }
         }
         Ok(argv)
+    }
+
+    /// Whether an argument or a variable has this placeholder.
+    pub fn has_placeholder(&self, name: &str) -> bool {
+        let arguments = self.argv.iter().flat_map(|argument| match argument {
+            Argument::Single(template) => std::slice::from_ref(template),
+            Argument::Group(group) => group.as_slice(),
+        });
+        let is_it = |part: &Part| matches!(part, Part::Placeholder(placeholder) if placeholder == name);
+        arguments.chain(self.env.values()).any(|template| template.parts.iter().any(is_it))
     }
 
     /// Its environment variables with these values; one that needs a missing value is not set.

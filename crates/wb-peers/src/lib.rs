@@ -24,7 +24,7 @@ pub use check::FigureCheck;
 pub use expansion::Cell;
 pub use expectation::Expectations;
 pub use format::{MatrixError, read_matrix};
-pub use launch::{ContainerImage, Counts, Dialect, EndpointCommand, Launch, Payload};
+pub use launch::{ContainerImage, Counts, DURATION, Dialect, EndpointCommand, Launch, Payload};
 pub use matrix::{Aliases, Axis, AxisValues, Endpoint, ExpectedFailure, Matrix, Rule, Suite};
 pub use scenario::{CustomScenario, Measure, Scenario};
 pub use selection::{Decision, Exclusion, SelectionError, SelectionFlags, select};

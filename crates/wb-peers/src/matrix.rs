@@ -13,17 +13,16 @@ pub struct Matrix {
     pub suite: Suite,
     /// What the two endpoints of a cell have in common, such as a transport; in the order of names and of nesting.
     pub axes: Vec<Axis>,
-    /// Which axes do not apply to which values of others.
+    /// Which axes do not apply to which values of other axes.
     pub rules: Vec<Rule>,
     /// The implementations, in the order of the file.
     pub endpoints: Vec<Endpoint>,
-    /// Implementations that show what is possible, measured only with each other.
+    /// Implementations that show the possible figures, measured only with each other.
     pub baselines: Vec<Endpoint>,
     /// Names of patterns.
     pub aliases: Aliases,
-    /// What is measured beside uploads, downloads and round trips.
+    /// Scenarios that are measured in addition to uploads, downloads and round trips.
     pub scenarios: Vec<CustomScenario>,
-    /// Bounds of figures.
     pub checks: Vec<FigureCheck>,
     /// Cells that are known to fail.
     pub expected_failures: Vec<ExpectedFailure>,
@@ -36,7 +35,6 @@ pub struct Matrix {
 pub struct ExpectedFailure {
     /// A filter on the names of cells.
     pub cells: String,
-    /// Why they fail.
     pub reason: String,
     /// The last day on which they are expected to fail, `YYYY-MM-DD`.
     pub until: String,
@@ -74,9 +72,9 @@ pub struct Endpoint {
     pub scenarios: Vec<Scenario>,
     /// The worker on which its listeners run; `None`: the worker of the run.
     pub server: Option<String>,
-    /// As a baseline: the cells whose upper bound it shows. `None`: all cells.
+    /// As a baseline: the cells for which it is an upper bound. `None`: all cells.
     pub ceiling: Option<AxisValues>,
-    /// As a baseline: further cells that it is shown beside, which may be faster.
+    /// As a baseline: further cells beside which it is shown; they may be faster.
     pub comparison: Option<AxisValues>,
     /// How it is built and started, if the file has it.
     pub launch: Option<Launch>,

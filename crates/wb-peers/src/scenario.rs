@@ -17,12 +17,7 @@ pub enum Scenario {
     /// A round trip of a small request.
     Latency,
     /// A transfer that a peers file defines.
-    Custom {
-        /// Its name.
-        name: Arc<str>,
-        /// What its figures are.
-        measure: Measure,
-    },
+    Custom { name: Arc<str>, measure: Measure },
 }
 
 /// What the figures of a scenario are.
@@ -64,15 +59,12 @@ impl Scenario {
 /// measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomScenario {
-    /// Its name.
     pub name: Arc<str>,
-    /// What its figures are.
     pub measure: Measure,
     /// Bytes from the dialer to the listener, which are sent first.
     pub send: Bytes,
     /// Bytes from the listener to the dialer.
     pub receive: Bytes,
-    /// Iterations in a sample.
     pub iterations: u32,
 }
 

@@ -20,7 +20,6 @@ pub struct SuiteOutput {
 pub struct SuiteStatistics {
     /// Number of iterations: of those requested, whatever was done.
     pub iterations: Option<f64>,
-    /// The median.
     pub median: Option<f64>,
     /// Every figure that the statistics are of, but for outliers in some endpoints.
     pub samples: Vec<f64>,
@@ -33,19 +32,11 @@ pub struct SuiteStatistics {
 /// Why an output cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SuiteOutputError {
-    /// It is no YAML of a suite.
     #[error("invalid YAML: {0}")]
     Yaml(String),
     /// A figure has a unit that is not the suites'.
     #[error("{scenario}: invalid unit `{unit}`: expected {expected}")]
-    Unit {
-        /// The scenario.
-        scenario: &'static str,
-        /// The unit.
-        unit: String,
-        /// What the suites use.
-        expected: &'static str,
-    },
+    Unit { scenario: &'static str, unit: String, expected: &'static str },
 }
 
 impl SuiteOutput {
@@ -74,10 +65,7 @@ impl SuiteOutput {
 impl SuiteStatistics {
     /// The figures of single iterations; the median alone where a process prints no others.
     pub fn figures(&self) -> Vec<f64> {
-        match self.samples.is_empty() {
-            true => self.median.into_iter().collect(),
-            false => self.samples.clone(),
-        }
+        if self.samples.is_empty() { self.median.into_iter().collect() } else { self.samples.clone() }
     }
 
     /// Whether it has a figure for each iteration.

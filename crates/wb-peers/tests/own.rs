@@ -101,6 +101,16 @@ fn invalid_files_are_refused() {
         ("id = \"curl\"", "id = \"~curl\"", "invalid id `~curl`"),
         ("[\"http3\", \"http1\"]", "[\"http3\", \"http3\"]", "`http3` occurs twice in `version`"),
         ("id = \"curl\"", "name = \"curl\"", "unknown field `name`"),
+        (
+            "id = \"curl\"",
+            "id = \"curl\"\nduration = true\ndialer = { command = [\"curl\", \"{address}\"] }",
+            "invalid endpoint `curl`: dialer: invalid `command`: `duration = true` requires `{duration}` in it",
+        ),
+        (
+            "id = \"curl\"",
+            "id = \"curl\"\nduration = true\ndialect = \"engine\"",
+            "invalid `duration`: only endpoints of the dialect `weighbridge` can be given one",
+        ),
     ] {
         assert!(WEB.contains(from), "{from}");
         let error = parse(&WEB.replacen(from, to, 1)).expect_err(message);

@@ -16,7 +16,6 @@ pub(crate) const THRESHOLDS: &str = "thresholds";
 /// The requested criteria, with the metrics as written: which ones a test has depends on its parameters.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RequestCriteria {
-    /// The metrics that decide.
     pub metrics: Vec<RequestedMetric>,
     /// The smallest differences that matter, in percent.
     pub thresholds: Vec<(RequestedMetric, f64)>,
@@ -25,7 +24,6 @@ pub struct RequestCriteria {
 /// A metric as written: `p99` or `latency/p99`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestedMetric {
-    /// The text.
     pub text: String,
     /// The span of the text.
     pub span: Range<usize>,

@@ -117,13 +117,13 @@ impl PlanExpansion<'_> {
             let selectable =
                 SelectableCell::new(&id, &params, Some(declaration)).with_matrix_name(matrix_name.as_deref());
             match self.selection.skip_reason(&selectable) {
-                Some(reason) => self.plan.skipped.push(SkippedCell { id, params, reason }),
+                Some(reason) => self.plan.skipped.push(SkippedCell { id, params, matrix_name, reason }),
                 None => {
                     let cell = context.cell(id, params, open, server.as_deref())?;
                     if cell.roles.len() > 1 {
                         require_aggregates(&criteria, request, &catalog.metrics(&request.test, &cell.params))?;
                     }
-                    self.plan.cells.push(Cell { criteria, ..cell });
+                    self.plan.cells.push(Cell { criteria, matrix_name, ..cell });
                 }
             }
         }
@@ -148,12 +148,12 @@ fn unknown_test(request: &Request, catalog: &dyn Catalog) -> Diagnostic {
 fn stages_error(request: &Request, stage: &PropertyGroup) -> Diagnostic {
     let text = &request.source.text;
     let merged = format!("{},{}", &text[..stage.at.start], &text[stage.at.start + 1..]);
-    let (label, help) = match stage.params.is_empty() {
-        true => ("an empty group of properties", "remove the `:`".to_owned()),
-        false if text.contains('{') => {
-            ("a further group of properties", "put all properties into one group".to_owned())
-        }
-        false => ("a further group of properties", format!("put all properties into one group: `{merged}`")),
+    let (label, help) = if stage.params.is_empty() {
+        ("an empty group of properties", "remove the `:`".to_owned())
+    } else if text.contains('{') {
+        ("a further group of properties", "put all properties into one group".to_owned())
+    } else {
+        ("a further group of properties", format!("put all properties into one group: `{merged}`"))
     };
     Diagnostic::at(&request.source, stage.at.clone(), format!("test `{}` has a single stage", request.test), label)
         .with_help(help)
@@ -487,11 +487,15 @@ impl RequestExpansion<'_> {
         }
         params.extend(role_params(&roles));
         Ok(Cell {
+            // What decides (criteria) and what else defines the cell (programs, files) is no part of the key: samples
+            // can be judged by other metrics later, and two builds of a program or runs with other thresholds be
+            // compared.
             key: open.is_empty().then(|| DefinitionKey::new(name, *version, &params)),
             version: *version,
             unsupported: self.unsupported(&roles, test_cell.as_ref()),
             rule: test_cell.rule().unwrap_or_else(|| self.sampling.rule()),
             estimate: test_cell.estimate(self.sampling.min_time),
+            matrix_name: None,
             calibration_time: test_cell.calibration_time(self.sampling.min_time),
             is_estimated: test_cell.is_estimated(),
             scope: *scope,

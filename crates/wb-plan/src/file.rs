@@ -47,7 +47,6 @@ pub struct PlanFile {
     pub name: String,
     /// The purpose of the plan.
     pub summary: String,
-    /// The sampling settings.
     pub sampling: Sampling,
     /// The command that publishes the results.
     pub publish: Option<String>,
@@ -84,8 +83,8 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile, Diagnostics> {
     let head: PlanHead = toml::from_str(text).map_err(|error| key_error(&source, &error))?;
     let mut errors = DiagnosticCollector::default();
     if let Some(fault) = head.sampling.validate() {
-        let at = sampling_key_span(&table, &fault.keys);
-        errors.push(Diagnostic::at(&source, at, fault.message, "here"));
+        let index = sampling_key_span(&table, &fault.keys);
+        errors.push(Diagnostic::at(&source, index, fault.message, "here"));
     }
     errors.ok(tools::validate_groups(&source, &head.tool_groups));
     if let Some(line) = head.publish.as_ref().filter(|line| tools::split_words(line.get_ref()).is_none()) {
@@ -122,11 +121,11 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile, Diagnostics> {
 /// Decodes the UTF-8 text of a plan file.
 pub fn decode_utf8(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
     String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let byte = error.as_bytes()[at];
+        let index = error.utf8_error().valid_up_to();
+        let byte = error.as_bytes()[index];
         // The text before the invalid byte is the same in the replacement text.
         let source = SourceText::new(name, &String::from_utf8_lossy(error.as_bytes()));
-        let span = at..at + char::REPLACEMENT_CHARACTER.len_utf8();
+        let span = index..index + char::REPLACEMENT_CHARACTER.len_utf8();
         Diagnostic::at(&source, span, "the plan is not valid UTF-8", format!("invalid UTF-8 byte 0x{byte:02x}"))
             .with_help("save the file in UTF-8")
     })

@@ -92,34 +92,34 @@ impl MaskedStrings {
             }
         }
         let together = mask_arguments(words.iter().map(|(_, text)| text));
-        for ((at, text), masked_together) in words.into_iter().zip(together) {
+        for ((position, text), masked_together) in words.into_iter().zip(together) {
             let masked = match mask_argument(text) {
                 _ if is_secret_name(name) => MASK.to_owned(),
                 unchanged if unchanged == text => masked_together,
                 masked => masked,
             };
-            self.push(name, at, text, masked);
+            self.push(name, position, text, masked);
         }
     }
 
-    fn push(&mut self, name: &str, at: Range<usize>, text: &str, masked: String) {
+    fn push(&mut self, name: &str, span: Range<usize>, text: &str, masked: String) {
         let is_template = self.keep_templates && text.contains('{') && !is_secret_name(name);
-        self.all.push((at, (masked != text && !is_template).then_some(masked)));
+        self.all.push((span, (masked != text && !is_template).then_some(masked)));
     }
 }
 
-/// Replaces the strings in the text, and masks the rest, of which comments are what somebody wrote.
+/// Replaces the strings in the text, and masks the rest; comments in it are free text.
 fn replace_strings(text: &str, mut strings: Vec<(Range<usize>, Option<String>)>) -> String {
-    strings.sort_by_key(|(at, _)| at.start);
+    strings.sort_by_key(|(span, _)| span.start);
     let mut masked = String::with_capacity(text.len());
     let mut from = 0;
-    for (at, string) in strings {
-        masked += &mask_url_credentials(&text[from..at.start]);
+    for (span, string) in strings {
+        masked += &mask_url_credentials(&text[from..span.start]);
         match string {
             Some(string) => masked += &toml::Value::String(string).to_string(),
-            None => masked += &text[at.clone()],
+            None => masked += &text[span.clone()],
         }
-        from = at.end;
+        from = span.end;
     }
     masked + &mask_url_credentials(&text[from..])
 }

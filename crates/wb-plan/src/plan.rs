@@ -28,6 +28,9 @@ pub struct Cell {
     pub id: CellId,
     /// Identifies what it may be compared and resumed with; `None` while parameters are unresolved.
     pub key: Option<DefinitionKey>,
+    /// Its name in the matrix of its test, which selections see; not recorded.
+    #[serde(skip)]
+    pub matrix_name: Option<String>,
     /// The test's measurement version.
     pub version: u32,
     /// Every resolved parameter, defaults included.
@@ -75,6 +78,9 @@ pub struct SkippedCell {
     /// Its effective parameters, which selections see; not recorded.
     #[serde(skip)]
     pub params: Params,
+    /// Its name in the matrix of its test, which selections see; not recorded.
+    #[serde(skip)]
+    pub matrix_name: Option<String>,
     /// The reason.
     pub reason: String,
 }
@@ -122,9 +128,12 @@ impl Plan {
 
     /// The minimum and maximum number of samples of a cell, as far as its estimate and the budget allow.
     pub fn sample_range(&self, cell: &Cell) -> RangeInclusive<usize> {
-        let within = |samples: usize| match cell.is_estimated {
-            true => self.attempts(cell, samples).saturating_sub(u64::from(self.sampling.warm_up)) as usize,
-            false => samples,
+        let within = |samples: usize| {
+            if cell.is_estimated {
+                self.attempts(cell, samples).saturating_sub(u64::from(self.sampling.warm_up)) as usize
+            } else {
+                samples
+            }
         };
         within(cell.rule.min_samples())..=within(cell.rule.max_samples())
     }

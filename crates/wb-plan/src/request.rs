@@ -11,7 +11,6 @@ use crate::RequestCriteria;
 /// A parameter as written, with its position in the source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpannedParam {
-    /// The name as written.
     pub name: String,
     /// The span of the name.
     pub name_span: Range<usize>,
@@ -22,7 +21,6 @@ pub struct SpannedParam {
 /// A value as written, with its position in the source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpannedValue {
-    /// The value or list.
     pub form: ValueForm,
     /// The span of the value.
     pub span: Range<usize>,
@@ -31,9 +29,7 @@ pub struct SpannedValue {
 /// A single value or a list.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ValueForm {
-    /// A single value.
     Single(ParamValue),
-    /// A list.
     List(Vec<SpannedValue>),
 }
 

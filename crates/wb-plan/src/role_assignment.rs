@@ -156,12 +156,11 @@ fn resolve_workers(
             unique.push(worker);
         }
     });
-    match unique.is_empty() {
-        false => Ok(unique),
-        true => {
-            let message = format!("`{}` selects no worker", given.name);
-            Err(Diagnostic::at(&request.source, given.value.span.clone(), message, "empty"))
-        }
+    if unique.is_empty() {
+        let message = format!("`{}` selects no worker", given.name);
+        Err(Diagnostic::at(&request.source, given.value.span.clone(), message, "empty"))
+    } else {
+        Ok(unique)
     }
 }
 

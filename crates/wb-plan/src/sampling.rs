@@ -93,6 +93,8 @@ impl Sampling {
 
     /// The maximum total time of a cell's attempts; the default budget only applies once it has `enough` samples.
     pub fn budget(&self, enough: bool) -> Option<Nanos> {
+        // The default is soft, because fewer samples than the minimum could not be used. An explicit one is hard; the
+        // plan shows how many samples it allows.
         self.budget.or(enough.then_some(Nanos(600 * SECOND)))
     }
 
@@ -137,6 +139,5 @@ impl Sampling {
 pub struct InvalidSampling {
     /// The keys that are in error; some of them may not have been written.
     pub keys: Vec<&'static str>,
-    /// The message.
     pub message: String,
 }

@@ -24,7 +24,7 @@ pub struct Selection {
     ignore: Vec<Pattern>,
 }
 
-/// A cell as selections see it.
+/// A cell as selections see it: a name and parameters as text, since a comparison has nothing else of a cell.
 #[derive(Debug, Clone)]
 pub struct SelectableCell<'a> {
     name: String,
@@ -37,7 +37,6 @@ pub struct SelectableCell<'a> {
 /// A parameter or a value of a pattern that no cell has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnmatchedAssignment {
-    /// The error message.
     pub message: String,
     /// What the cells have instead.
     pub help: String,
@@ -152,6 +151,8 @@ struct Assignment {
 
 impl Pattern {
     fn parse(text: &str) -> Result<Self, Diagnostic> {
+        // Always a glob, also where it can be parsed as an assignment (`block-size=4k*`): that selects what it did
+        // before.
         let glob = compile(text);
         let (scope, assignments) = parse_assignments(text).unwrap_or_default();
         match glob {
@@ -269,10 +270,10 @@ fn compile(glob: &str) -> Result<GlobMatcher, Diagnostic> {
 }
 
 fn matches(glob: &GlobMatcher, name: &str) -> bool {
-    let starts = std::iter::once(0).chain(name.match_indices(['/', ':']).map(|(at, _)| at + 1));
+    let starts = std::iter::once(0).chain(name.match_indices(['/', ':']).map(|(position, _)| position + 1));
     starts.into_iter().any(|start| {
         let rest = &name[start..];
-        let ends = rest.match_indices(['/', ':']).map(|(at, _)| at).chain(std::iter::once(rest.len()));
+        let ends = rest.match_indices(['/', ':']).map(|(position, _)| position).chain(std::iter::once(rest.len()));
         ends.into_iter().any(|end| glob.is_match(&rest[..end]))
     })
 }
@@ -367,7 +368,7 @@ mod tests {
         if let Some(UnmatchedAssignment { message, help }) = selection.find_unmatched(&cells) {
             return Err(format!("{message} ({help})"));
         }
-        Ok((0..cells.len()).filter(|&at| selection.skip_reason(&cells[at]).is_none()).collect())
+        Ok((0..cells.len()).filter(|&index| selection.skip_reason(&cells[index]).is_none()).collect())
     }
 
     #[test]

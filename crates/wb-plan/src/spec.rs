@@ -207,9 +207,9 @@ impl Cursor<'_> {
         let separator = self.text[bare.end..start].trim();
         let rest = &self.text[start..];
         // Up to the next parameter: `-k1,2,stable=true`.
-        let mut ends = rest.match_indices([',', ':']).map(|(at, _)| start + at);
-        let is_param = |at: &usize| {
-            let next = &self.text[at + 1..];
+        let mut ends = rest.match_indices([',', ':']).map(|(position, _)| start + position);
+        let is_param = |position: &usize| {
+            let next = &self.text[position + 1..];
             let next = &next[..next.find([',', ':']).unwrap_or(next.len())];
             next.contains('=')
         };
@@ -241,12 +241,12 @@ impl Cursor<'_> {
             Some('[') => self.list(Self::value)?,
             Some('"') => self.quoted()?,
             _ => {
-                let at = self.word(|c| !matches!(c, ',' | ':' | ']'));
-                if at.is_empty() {
+                let span = self.word(|c| !matches!(c, ',' | ':' | ']'));
+                if span.is_empty() {
                     return Ok(None);
                 }
-                self.bare = Some(at.clone());
-                SpannedValue::one(parse_bare(&self.text[at.clone()]), at)
+                self.bare = Some(span.clone());
+                SpannedValue::one(parse_bare(&self.text[span.clone()]), span)
             }
         };
         self.skip_whitespace();
@@ -333,8 +333,8 @@ impl Cursor<'_> {
             Some('[') => self.list(Self::json)?,
             Some('"') => self.quoted()?,
             _ => {
-                let at = self.word(|c| !matches!(c, ',' | ']' | '}'));
-                let value = serde_json::from_str(&self.text[at]).map_err(|_| {
+                let index = self.word(|c| !matches!(c, ',' | ']' | '}'));
+                let value = serde_json::from_str(&self.text[index]).map_err(|_| {
                     self.error(start..self.at, "invalid value", "expected a string, a number, true, false or a list")
                 })?;
                 SpannedValue::one(value, start..self.at)
@@ -475,6 +475,7 @@ mod tests {
         "#);
     }
 
+    // The shell removes the quotes of `cmd:argv="sort -k1,2"`: they are needed twice.
     #[test]
     fn a_value_that_ends_at_a_separator_is_shown_quoted() {
         for (text, quoted) in [

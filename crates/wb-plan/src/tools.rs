@@ -89,11 +89,11 @@ fn unknown_group(
     Diagnostic::at(source, entry.span.clone(), message, "unknown").with_suggestion(suggestion).with_help(help)
 }
 
-fn invalid_command(source: &SourceText, at: std::ops::Range<usize>, line: &str) -> Diagnostic {
+fn invalid_command(source: &SourceText, span: std::ops::Range<usize>, line: &str) -> Diagnostic {
     let (message, label) = match line.trim() {
         "" => ("empty tool command".to_owned(), "expected a command line or a tool group"),
         _ => (format!("invalid tool command `{line}`"), "unclosed quote"),
     };
-    Diagnostic::at(source, at, message, label)
+    Diagnostic::at(source, span, message, label)
         .with_help("expected a command line such as `perf stat -a`, or the name of a group in [tool-groups]")
 }

@@ -40,13 +40,15 @@ impl PlanWorkers {
 
     /// Replaces an unreachable worker, such as a host, by others with their recorded facts, such as its guests.
     pub fn replace_unreachable(&mut self, worker: &WorkerName, by: BTreeMap<WorkerName, Facts>) {
-        let Some(at) = self.workers.iter().position(|(name, facts)| name == worker && facts.is_err()) else { return };
+        let Some(position) = self.workers.iter().position(|(name, facts)| name == worker && facts.is_err()) else {
+            return;
+        };
         let names: Vec<WorkerName> = by.keys().cloned().collect();
-        let (_, reason) = self.workers.remove(at);
-        self.workers.splice(at..at, names.iter().map(|name| (name.clone(), reason.clone())));
+        let (_, reason) = self.workers.remove(position);
+        self.workers.splice(position..position, names.iter().map(|name| (name.clone(), reason.clone())));
         for members in self.groups.values_mut() {
-            if let Some(at) = members.iter().position(|name| name == worker) {
-                members.splice(at..=at, names.iter().cloned());
+            if let Some(position) = members.iter().position(|name| name == worker) {
+                members.splice(position..=position, names.iter().cloned());
             }
         }
         self.groups.insert(worker.to_string(), names);

@@ -41,7 +41,6 @@ pub struct ApplyContext<'a> {
     pub program: &'a Program,
     /// Folders with files that belong to hosts.
     pub assets: &'a [PathBuf],
-    /// All available knob sets.
     pub sets: &'a [KnobSet],
     /// Called with a message before each slow step.
     pub notify: &'a (dyn Fn(&WorkerName, String) + Sync),
@@ -68,7 +67,6 @@ pub struct AppliedProfile {
 
 /// A host with a profile applied. Dropping this reverts the host too, but without a report; see [`Applied::revert`].
 pub struct ActiveProfile {
-    /// What was applied.
     pub standing: AppliedProfile,
     /// The workers of its guests; if empty, the host itself measures.
     guests: Vec<Worker>,

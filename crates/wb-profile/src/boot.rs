@@ -33,9 +33,9 @@ systemctl kexec || { sync; kexec -e; }
 /// How a machine's kernel is started at the next reboot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Boot {
-    /// By the machine's own boot loader.
+    /// The machine's own boot loader.
     Default,
-    /// By kexec of the running kernel with this command line.
+    /// kexec of the running kernel with this command line.
     Kexec(String),
 }
 

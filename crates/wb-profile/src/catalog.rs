@@ -28,21 +28,13 @@ pub struct ProfileCatalog {
 pub enum ProfileCatalogError {
     /// A file or folder cannot be read.
     #[error("cannot read `{path}`: {source}")]
-    Io {
-        /// The file or folder.
-        path: String,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    Io { path: String, source: std::io::Error },
     /// A file is not a valid profile.
     #[error(transparent)]
     Text(#[from] Diagnostic),
-    /// There is no profile of this name.
     #[error("unknown profile `{name}`")]
     Unknown {
-        /// The name.
         name: String,
-        /// A similar existing name.
         suggestion: Option<Suggestion>,
         /// The names of all profiles.
         all: Vec<String>,

@@ -25,14 +25,12 @@ pub struct ControllerProgram {
     pub argv: Vec<String>,
     /// Additional environment variables.
     pub env: Vec<(String, String)>,
-    /// Its standard input.
     pub stdin: Vec<u8>,
 }
 
 /// Output and exit status of a finished program.
 #[derive(Debug)]
 pub struct ProgramOutput {
-    /// How it ended.
     pub ending: ExitReason,
     /// What it wrote to standard output.
     pub stdout: Vec<u8>,
@@ -48,6 +46,8 @@ impl Controller {
     /// # Errors
     /// If the agent cannot be started.
     pub async fn start(program: &Path) -> Result<Self, WorkerError> {
+        // Whatever ends, limits and records the output of processes on hosts does the same here, also when this program
+        // is killed.
         Ok(Self { worker: Worker::local_named(WorkerName::local(), program).await? })
     }
 

@@ -4,6 +4,7 @@ use wb_agent::{Fault, WorkerError};
 use wb_fleet::FleetError;
 use wb_fleet::inventory::ParseAddressError;
 use wb_model::{Nanos, ProfileName, WorkerName};
+use wb_sys::PathError;
 
 use crate::image::{ImageError, ParseImageError, SeedError};
 
@@ -11,11 +12,8 @@ use crate::image::{ImageError, ParseImageError, SeedError};
 #[derive(Debug, thiserror::Error)]
 #[error("`{profile}` on `{host}`: {}", .kind.message_on(.host))]
 pub struct ProfileError {
-    /// The profile.
     pub profile: ProfileName,
-    /// The host.
     pub host: WorkerName,
-    /// The cause.
     pub kind: Box<ProfileErrorKind>,
 }
 
@@ -25,41 +23,30 @@ pub enum ProfileErrorKind {
     /// An error of the agent, or of a change that it was to make.
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// The agent is not root.
     #[error("guests require root, and the agent runs as a user")]
     NotRoot,
     /// A knob that the host does not have, or that does not accept this value.
     #[error("cannot set knob `{knob}` to `{value}`: {reason}")]
     Knob {
-        /// Its name.
         knob: String,
         /// The value in the profile.
         value: String,
-        /// The cause.
         reason: String,
-        /// Whether the host lists the valid values, and this is none of them.
+        /// Whether the host lists the valid values, and this value is not among them.
         is_unknown_value: bool,
     },
     /// A file of a profile that cannot be written.
     #[error("cannot write the file `{path}`: {reason}")]
-    Unwritable {
-        /// Its path.
-        path: String,
-        /// The cause.
-        reason: String,
-    },
+    Unwritable { path: String, reason: String },
     /// A command of a profile with a syntax error.
     #[error("invalid command `{command}`: expected a shell script: {output}")]
     Syntax {
-        /// Its name.
         command: String,
         /// The last lines that the shell printed.
         output: String,
     },
-    /// A command of a profile that had no effect.
     #[error("command `{command}` had no effect: its check `{is}` fails after it ran")]
     NotEffective {
-        /// Its name.
         command: String,
         /// The script that checks its effect.
         is: String,
@@ -69,43 +56,29 @@ pub enum ProfileErrorKind {
     NotRestored {
         /// The item and the cause.
         fault: String,
-        /// The restored items.
         restored: Vec<String>,
     },
-    /// A program that is not installed.
     #[error("no such program: `{program}`; `apt-get install {package}` installs it")]
-    NoProgram {
-        /// The program.
-        program: String,
-        /// Debian's package with it.
-        package: &'static str,
-    },
-    /// A program that failed.
+    NoProgram { program: String, package: &'static str },
     #[error("`{program}` ended with {ending}: {output}")]
     Program {
-        /// The program.
         program: String,
-        /// How it ended.
         ending: String,
         /// The last lines of its output.
         output: String,
     },
-    /// libvirt does not respond, with the output of virsh.
     #[error("libvirt does not respond: {0}")]
     NoLibvirt(String),
     /// KVM is not available, with the output of the check.
     #[error("KVM is not available: {0}")]
     NoKvm(String),
-    /// Kernel parameters for this machine, which cannot be rebooted during its own run.
     #[error("its kernel parameters require a reboot of this machine, which would end the run")]
     LocalReboot,
     /// A host whose kernel cannot be restarted with kexec, with the output of the check.
     #[error("cannot restart the kernel with other parameters: {0}")]
     RebootUnavailable(String),
-    /// A network that libvirt does not define.
     #[error("libvirt has no network `{network}`: {output}")]
     NoNetwork {
-        /// Its name.
         network: String,
         /// The last lines that virsh printed.
         output: String,
@@ -133,29 +106,19 @@ pub enum ProfileErrorKind {
     Address(#[from] ParseAddressError),
     /// The XML of a domain.
     #[error("{file}: {message}")]
-    Xml {
-        /// The file.
-        file: String,
-        /// The error.
-        message: String,
-    },
+    Xml { file: String, message: String },
     /// Extra arguments that cannot be split into words.
     #[error("virt-install-extra: {0}")]
     ExtraArguments(shell_words::ParseError),
-    /// A guest that got no address in time.
     #[error("the guest `{guest}` has no address after {limit}{}", console_suffix(.console))]
     NoAddress {
-        /// The guest.
         guest: WorkerName,
-        /// The time limit.
         limit: Nanos,
         /// The last lines of its console.
         console: String,
     },
-    /// A guest that ended during its start.
     #[error("the guest `{guest}` ended while it started{}", console_suffix(.console))]
     GuestEnded {
-        /// The guest.
         guest: WorkerName,
         /// The last lines of its console.
         console: String,
@@ -163,9 +126,7 @@ pub enum ProfileErrorKind {
     /// A guest that cannot be reached over ssh in time.
     #[error("cannot log in to the guest `{guest}` after {limit}: {last}{}", console_suffix(.console))]
     NotReached {
-        /// The guest.
         guest: WorkerName,
-        /// The time limit.
         limit: Nanos,
         /// The error of the last attempt.
         last: Box<FleetError>,
@@ -173,15 +134,8 @@ pub enum ProfileErrorKind {
         console: String,
     },
     /// A file or program of this machine that cannot be used.
-    #[error("cannot {operation} `{path}`: {source}")]
-    File {
-        /// The operation: `read`, `write`, `run`.
-        operation: &'static str,
-        /// The file.
-        path: String,
-        /// The system's error.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] PathError),
 }
 
 impl ProfileErrorKind {

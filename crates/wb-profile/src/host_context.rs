@@ -6,6 +6,7 @@ use wb_agent::Group;
 use wb_fleet::inventory::LOOPBACK_ADDRESSES;
 use wb_fleet::{Address, ConnectOptions, HostParams, Program};
 use wb_model::WorkerName;
+use wb_sys::PathError;
 
 use crate::apply::{ApplyContext, ProfileHost};
 use crate::error::ProfileErrorKind;
@@ -18,7 +19,6 @@ pub(crate) struct HostContext<'a> {
     pub(crate) params: &'a HostParams,
     /// Its address; none for this machine.
     pub(crate) address: Option<&'a Address>,
-    /// Connection options for guests.
     pub(crate) options: &'a ConnectOptions,
     /// The program that becomes the agent of guests.
     pub(crate) program: &'a Program,
@@ -75,11 +75,7 @@ impl HostContext<'_> {
         let path = paths.into_iter().find(|path| path.is_file());
         let path = path.unwrap_or_else(|| PathBuf::from(&file_names[0]));
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(&path).map_err(|source| ProfileErrorKind::File {
-            operation: "read",
-            path: name.clone(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(&path).map_err(PathError::new("read", &path))?;
         Ok(HostAsset { name, text })
     }
 }
@@ -88,7 +84,6 @@ impl HostContext<'_> {
 pub(crate) struct HostAsset {
     /// The path of its file, or the text itself if the profile contains it.
     pub(crate) name: String,
-    /// Its content.
     pub(crate) text: String,
 }
 

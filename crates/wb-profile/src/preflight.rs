@@ -17,9 +17,7 @@ use crate::profile::{HostFile, NamedProfile, Profile, ReversibleCommand};
 /// Result of checking a profile on a host.
 #[derive(Debug)]
 pub struct Preflight {
-    /// The profile.
     pub profile: ProfileName,
-    /// The host.
     pub host: WorkerName,
     /// The guests that would be created.
     pub guests: Vec<PlannedGuest>,

@@ -90,7 +90,7 @@ impl Profile {
             .or_else(|| argument().map(ProfileFault::from))
     }
 
-    /// The first knob that does not exist, or whose value no machine accepts.
+    /// The first knob that does not exist, or has a value that no machine accepts.
     fn invalid_knob(&self) -> Option<ProfileFault> {
         self.knobs.iter().find_map(|(key, value)| {
             let message = match KnobSetting::new(key, value.to_string()) {
@@ -106,9 +106,7 @@ impl Profile {
 /// An error in a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProfileFault {
-    /// The message.
     pub(crate) message: String,
-    /// A similar valid name.
     pub(crate) suggestion: Option<Suggestion>,
 }
 
@@ -326,7 +324,6 @@ impl VirtType {
 pub struct NamedProfile {
     /// Its name, the first part of cells' names.
     pub name: ProfileName,
-    /// The profile.
     pub profile: Profile,
 }
 

@@ -22,28 +22,14 @@ const RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::fr
 pub enum RebootError {
     /// The command that starts the reboot failed.
     #[error("cannot reboot `{host}`: {reason}")]
-    Refused {
-        /// The host.
-        host: WorkerName,
-        /// The command's output.
-        reason: String,
-        /// The requested boot.
-        next: Boot,
-    },
+    Refused { host: WorkerName, reason: String, next: Boot },
     /// The machine did not shut down.
     #[error("`{host}` was told to reboot and is still in the same boot after {limit}")]
-    SameBoot {
-        /// The host.
-        host: WorkerName,
-        /// The time limit.
-        limit: Nanos,
-    },
+    SameBoot { host: WorkerName, limit: Nanos },
     /// The machine could not be reached again.
     #[error("`{host}` did not come back from its reboot within {limit}: {last}")]
     TimedOut {
-        /// The host.
         host: WorkerName,
-        /// The time limit.
         limit: Nanos,
         /// The error of the last attempt.
         last: String,
@@ -51,7 +37,6 @@ pub enum RebootError {
     /// The machine rebooted, but its kernel has other parameters than requested.
     #[error("`{host}` rebooted, but its kernel was started {}", describe_arguments(.added))]
     WrongArguments {
-        /// The host.
         host: WorkerName,
         /// The added arguments that it has.
         added: Vec<String>,

@@ -25,18 +25,10 @@ pub struct Script {
 /// Error in reading a script.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadScriptError {
-    /// Its file cannot be read.
     #[error("cannot read the script {}: {source}", path.display())]
-    Unreadable {
-        /// Its path.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// It is too long.
+    Unreadable { path: PathBuf, source: std::io::Error },
     #[error("the script {} is too long: {length} bytes, at most {MAX_SCRIPT_SIZE} are allowed", path.display())]
     TooLong {
-        /// Its path.
         path: PathBuf,
         /// Its length in bytes.
         length: usize,
@@ -51,9 +43,7 @@ pub enum ReadScriptError {
 pub struct ScriptOutput {
     /// Whether it succeeded.
     pub result: Result<(), ScriptError>,
-    /// Its output.
     pub log: Vec<u8>,
-    /// Its duration.
     pub elapsed: Nanos,
 }
 
@@ -63,19 +53,13 @@ pub enum ScriptError {
     /// It failed or was killed.
     #[error("{script}: {message}")]
     Failed {
-        /// The script.
         script: String,
         /// How it ended, and its last output.
         message: String,
     },
     /// The worker could not run it.
     #[error("{script}: {source}")]
-    Worker {
-        /// The script.
-        script: String,
-        /// The cause.
-        source: WorkerError,
-    },
+    Worker { script: String, source: WorkerError },
 }
 
 impl Script {
@@ -112,7 +96,7 @@ impl Script {
             identity.push(0);
             identity.extend(argument.as_bytes());
         }
-        Sha256::of(&identity)
+        Sha256::digest(&identity)
     }
 
     /// Its file's name.

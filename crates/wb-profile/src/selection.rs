@@ -15,7 +15,6 @@ use crate::profile::{GuestCount, GuestsConfig, NamedProfile, ProfileFault, Profi
 /// Error in a `--profiles` argument.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileSelectionError {
-    /// No profile is named.
     #[error("invalid value `{0}` of --profiles: expected the name of a profile")]
     Empty(String),
     /// An unknown or invalid profile.
@@ -23,25 +22,11 @@ pub enum ProfileSelectionError {
     Profile(#[from] ProfileCatalogError),
     /// Invalid parameters after the colon.
     #[error("`{text}`: {what}")]
-    Params {
-        /// The argument as written.
-        text: String,
-        /// The error.
-        what: String,
-        /// A similar valid name.
-        suggestion: Option<Suggestion>,
-    },
-    /// Two profiles with the same name.
+    Params { text: String, what: String, suggestion: Option<Suggestion> },
     #[error("duplicate profile `{0}`: its cells would have the same names")]
     Duplicate(String),
-    /// An unknown knob set.
     #[error("unknown knob set `{set}`")]
-    Set {
-        /// Its name.
-        set: String,
-        /// A similar valid name.
-        suggestion: Option<Suggestion>,
-    },
+    Set { set: String, suggestion: Option<Suggestion> },
 }
 
 impl ProfileSelectionError {
@@ -199,9 +184,10 @@ fn parse_params(object: Map<String, Value>) -> Result<ProfileParams, ProfileFaul
 /// The error about a parameter, with the name as written instead of serde's spelling.
 fn param_fault(written: &str, message: &str) -> ProfileFault {
     let fault = ProfileFault::from_serde(message);
-    let message = match message.starts_with(&format!("unknown field `{}`", written.replace('_', "-"))) {
-        true => format!("unknown parameter `{written}`"),
-        false => format!("`{written}`: {}", fault.message),
+    let message = if message.starts_with(&format!("unknown field `{}`", written.replace('_', "-"))) {
+        format!("unknown parameter `{written}`")
+    } else {
+        format!("`{written}`: {}", fault.message)
     };
     ProfileFault { message, ..fault }
 }

@@ -54,7 +54,7 @@ impl Artefact {
             file.sync_all()
         });
         written.map_err(RecordError::io("write", &full))?;
-        Ok(Self { path: path.to_owned(), bytes: bytes.len() as u64, sha256: Sha256::of(bytes) })
+        Ok(Self { path: path.to_owned(), bytes: bytes.len() as u64, sha256: Sha256::digest(bytes) })
     }
 
     /// Whether the file exists and is unmodified. `folder` is that of the attempt, relative to the run folder `run`; a

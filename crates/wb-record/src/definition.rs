@@ -60,10 +60,10 @@ impl Definitions {
     pub fn extend(&mut self, definitions: impl IntoIterator<Item = CellDefinition>) {
         // There may be thousands.
         let mut positions: BTreeMap<CellId, usize> =
-            self.cells.iter().enumerate().map(|(at, definition)| (definition.cell.clone(), at)).collect();
+            self.cells.iter().enumerate().map(|(index, definition)| (definition.cell.clone(), index)).collect();
         for definition in definitions {
             match positions.entry(definition.cell.clone()) {
-                Entry::Occupied(at) => self.cells[*at.get()] = definition,
+                Entry::Occupied(index) => self.cells[*index.get()] = definition,
                 Entry::Vacant(new) => {
                     new.insert(self.cells.len());
                     self.cells.push(definition);

@@ -146,7 +146,7 @@ fn read(location: &Path) -> std::io::Result<CopySource> {
     }
     let mut content = Vec::new();
     file.read_to_end(&mut content)?;
-    Ok(CopySource { bytes: content.len() as u64, sha256: Sha256::of(&content), content: Some(content) })
+    Ok(CopySource { bytes: content.len() as u64, sha256: Sha256::digest(&content), content: Some(content) })
 }
 
 /// Masks the secrets of a text; `None` if it has none, or is not UTF-8.
@@ -190,7 +190,7 @@ mod tests {
         let lab = TestRun::new();
         let [first] = &lab.copy(b"print(1)\n")[..] else { panic!("one file") };
         assert_eq!((first.path.as_str(), first.bytes), ("lib/runner.py", Some(9)));
-        assert_eq!(first.sha256, Some(Sha256::of(b"print(1)\n")));
+        assert_eq!(first.sha256, Some(Sha256::digest(b"print(1)\n")));
         assert!(lab.copy(b"print(1)\n").is_empty(), "nothing is new");
         let [second] = &lab.copy(b"print(2)\n")[..] else { panic!("one file") };
         assert_eq!([first, second].map(|file| lab.content(file)), [b"print(1)\n", b"print(2)\n"]);
@@ -202,7 +202,7 @@ mod tests {
         let original = b"#!/bin/sh\ntool --password zq1\n";
         let [file] = &lab.copy(original)[..] else { panic!("one file") };
         assert!(matches!(file.copy, FileCopy::Masked { .. }));
-        assert_eq!(file.sha256, Some(Sha256::of(original)));
+        assert_eq!(file.sha256, Some(Sha256::digest(original)));
         assert_eq!(lab.content(file), b"#!/bin/sh\ntool --password ***\n");
         let [file] = &lab.copy(b"check(passed=digest == EXPECTED, keywords=1)\n")[..] else { panic!("one file") };
         assert!(matches!(file.copy, FileCopy::Whole { .. }), "{file:?}");
@@ -214,7 +214,7 @@ mod tests {
         let large = vec![b'x'; LARGEST_COPY.0 as usize + 1];
         let [file] = &lab.copy(&large)[..] else { panic!("one file") };
         assert_eq!(file.copy, FileCopy::Missing { reason: "it is larger than 16m".to_owned() });
-        assert_eq!(file.sha256, Some(Sha256::of(&large)));
+        assert_eq!(file.sha256, Some(Sha256::digest(&large)));
         let gone = [("gone".to_owned(), lab.folder.path().join("gone"))];
         let all = lab.run.copy_files(&TestName::new("y").unwrap(), &gone).unwrap();
         assert!(matches!(&all[..], [DefinitionFile { sha256: None, copy: FileCopy::Missing { .. }, .. }]), "{all:?}");

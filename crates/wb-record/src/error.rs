@@ -3,23 +3,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use wb_sys::PathError;
+
 /// An error of a run folder, with the path.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// An operation on a file failed.
-    #[error("cannot {operation} `{}`: {source}", path.display())]
-    Io {
-        /// The operation: `read`, `write`, `create`.
-        operation: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] PathError),
     /// The path is that of something else than a run folder.
     #[error("`{}` is not a run folder: {reason}", path.display())]
     NotARun {
-        /// The path.
         path: PathBuf,
         /// Why it is not a run folder.
         reason: &'static str,
@@ -28,22 +21,14 @@ pub enum RecordError {
     },
     /// The run does not exist.
     #[error("cannot read run `{}`: no such folder", path.display())]
-    NoRun {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The journal of a run with attempts is missing or empty.
+    NoRun { path: PathBuf },
     #[error("missing journal `{}`: without it, the attempts in this folder cannot be read", path.display())]
     EmptyJournal {
         /// The path of the journal.
         path: PathBuf,
     },
-    /// Another controller is writing to the folder.
     #[error("another weighbridge is writing to `{}`", path.display())]
-    Busy {
-        /// The folder.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// A line in the middle of the journal is incomplete or invalid.
     #[error("{}:{line}: {reason}", path.display())]
     InvalidLine {
@@ -60,7 +45,6 @@ pub enum RecordError {
     /// A file has invalid content.
     #[error("{}:{line}: {reason}", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// The number of the line, from 1.
         line: usize,
@@ -70,11 +54,9 @@ pub enum RecordError {
     /// A file was written by a newer version of the program.
     #[error("unsupported schema {version} in `{}`: expected at most {supported}", path.display())]
     UnsupportedSchema {
-        /// The file.
         path: PathBuf,
         /// The schema of the file.
         version: u32,
-        /// The newest supported schema.
         supported: u32,
     },
 }
@@ -83,7 +65,7 @@ impl RecordError {
     /// How to resolve the error, if known.
     pub fn help(&self) -> Option<&'static str> {
         match self {
-            Self::Io { operation, source, .. } => match source.kind() {
+            Self::Io(PathError { operation, source, .. }) => match source.kind() {
                 io::ErrorKind::PermissionDenied if *operation == "read" => Some("ask its owner for read permission"),
                 io::ErrorKind::StorageFull => Some("free some space and run the same command again to resume"),
                 io::ErrorKind::PermissionDenied => Some("choose a writable folder"),
@@ -103,8 +85,7 @@ impl RecordError {
     }
 
     /// For `map_err`: the error of an operation on `path`.
-    pub fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| Self::Io { operation, path, source }
+    pub fn io(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| PathError::new(operation, path)(source).into()
     }
 }

@@ -29,12 +29,12 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordErro
 /// # Errors
 /// If the value cannot be represented in JSON.
 pub fn json_text<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, RecordError> {
+    // Where records are written, in every text of a value.
     let text = mask_declared_in(value).and_then(|masked| match masked {
         Some(masked) => serde_json::to_vec_pretty(&masked),
         None => serde_json::to_vec_pretty(value),
     });
-    let mut text =
-        text.map_err(|error| RecordError::Io { operation: "write", path: path.to_owned(), source: error.into() })?;
+    let mut text = text.map_err(|error| RecordError::io("write", path)(error.into()))?;
     text.push(b'\n');
     Ok(text)
 }

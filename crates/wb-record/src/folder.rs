@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wb_model::{Case, CellId, Purpose, Sha256, TestName};
+use wb_model::{AttemptPurpose, Case, CellId, Sha256, TestName};
 use wb_sys::file_lock::open_private;
 use wb_sys::{FileLock, LockError, contained_file};
 
@@ -117,9 +117,10 @@ impl RunFolder {
             Err(_) => {}
         }
         let not_a_run = |reason| {
-            let help = match path.join(".weighbridge/run.json").exists() {
-                true => "its run is in the folder `.weighbridge` in it: `run-perf` writes results in run-perf's layout",
-                false => "name the folder of `weighbridge run --into`",
+            let help = if path.join(".weighbridge/run.json").exists() {
+                "its run is in the folder `.weighbridge` in it: `run-perf` writes results in run-perf's layout"
+            } else {
+                "name the folder of `weighbridge run --into`"
             };
             RecordError::NotARun { path: path.to_owned(), reason, help }
         };
@@ -142,6 +143,8 @@ impl RunFolder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(RecordError::io("read", &journal)(error)),
         };
+        // Whoever may open a file may lock it, and another user must not stop a measurement: `.lock` can be opened only
+        // by those who may write to the run. For the others the controller locks the journal, too, if it can.
         let (path, file) = match open_private(&path) {
             Ok(private) => (path, private),
             Err(error)
@@ -204,6 +207,7 @@ impl RunFolder {
         if !run_file.invocations.is_empty() {
             return Ok(());
         }
+        // Guests and setup scripts decide what the plan is resolved from, so a run begins before its plan is known.
         run_file.preparation = Some(preparation);
         files::write_json(&self.path.join("run.json"), &run_file)
     }
@@ -279,10 +283,10 @@ impl RunFolder {
     }
 
     /// The folder of an attempt, relative to the run folder: `PROFILE/TEST/SERIAL/CASE/SAMPLE.ATTEMPT`.
-    pub fn attempt_folder(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> PathBuf {
+    pub fn attempt_folder(cell: &CellId, purpose: AttemptPurpose, sample: u32, attempt: u32) -> PathBuf {
         let sample = match purpose {
-            Purpose::WarmUp => format!("warm-up-{sample}.{attempt}"),
-            Purpose::Sample => format!("{sample:04}.{attempt}"),
+            AttemptPurpose::WarmUp => format!("warm-up-{sample}.{attempt}"),
+            AttemptPurpose::Sample => format!("{sample:04}.{attempt}"),
         };
         [cell.profile.as_str(), cell.test.as_str(), &cell.serial.to_string(), &case_folder(&cell.case), &sample]
             .iter()
@@ -345,7 +349,7 @@ fn case_folder(case: &Case) -> String {
         return name;
     }
     // Case names are ASCII: everything else in them is percent-escaped.
-    format!("{}~{}", &name[..MAX_CASE_NAME - 20], &Sha256::of(name.as_bytes()).as_str()[..16])
+    format!("{}~{}", &name[..MAX_CASE_NAME - 20], &Sha256::digest(name.as_bytes()).as_str()[..16])
 }
 
 /// Why a file of a run folder could not be locked.

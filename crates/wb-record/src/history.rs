@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use wb_model::{CellId, DefinitionKey, Purpose, WorkerName};
+use wb_model::{AttemptPurpose, CellId, DefinitionKey, WorkerName};
 
 use crate::journal::{AttemptEnd, ImportedBatch};
 use crate::{JournalEvent, JournalLine, RunFolder};
@@ -12,7 +12,7 @@ use crate::{JournalEvent, JournalLine, RunFolder};
 #[derive(Debug, Clone, Default)]
 pub struct History {
     attempts: BTreeMap<CellId, Vec<RecordedAttempt>>,
-    next_attempts: BTreeMap<(CellId, Purpose, u32), u32>,
+    next_attempts: BTreeMap<(CellId, AttemptPurpose, u32), u32>,
     end_reasons: BTreeMap<CellId, String>,
     cleanup_problems: BTreeMap<CellId, Vec<String>>,
     /// The cells with attempts in the current invocation.
@@ -27,7 +27,6 @@ pub struct History {
 /// What differed on a worker's machine at the end of an invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineChange {
-    /// The worker.
     pub worker: WorkerName,
     /// The properties that differ, each with both values.
     pub differences: Vec<String>,
@@ -42,7 +41,6 @@ pub struct RecordedAttempt {
     pub time: String,
     /// The number of the invocation that made it, if known.
     pub invocation: Option<u32>,
-    /// The run folder.
     pub run: PathBuf,
     /// Its folder, relative to the run folder.
     pub folder: PathBuf,
@@ -52,7 +50,7 @@ pub struct RecordedAttempt {
 
 impl History {
     /// Aggregates the lines of a run's journal, and verifies the hashes of artefacts.
-    pub fn of(run: &RunFolder, lines: &[JournalLine]) -> Self {
+    pub fn new(run: &RunFolder, lines: &[JournalLine]) -> Self {
         let mut history = Self::default();
         for line in lines {
             history.add(run, line, true);
@@ -111,7 +109,7 @@ impl History {
         }
     }
 
-    fn reserve_number(&mut self, cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) {
+    fn reserve_number(&mut self, cell: &CellId, purpose: AttemptPurpose, sample: u32, attempt: u32) {
         let next = self.next_attempts.entry((cell.clone(), purpose, sample)).or_default();
         *next = (*next).max(attempt.saturating_add(1));
     }
@@ -137,7 +135,7 @@ impl History {
     }
 
     /// The number of the next attempt at a sample. No number is used twice, even if its attempt never ended.
-    pub fn next_attempt(&self, cell: &CellId, purpose: Purpose, sample: u32) -> u32 {
+    pub fn next_attempt(&self, cell: &CellId, purpose: AttemptPurpose, sample: u32) -> u32 {
         self.next_attempts.get(&(cell.clone(), purpose, sample)).copied().unwrap_or(0)
     }
 

@@ -69,7 +69,6 @@ pub struct SourceInput {
 /// Why the inputs of two commands of a run cannot be in one snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum InputConflict {
-    /// They are built by different commands, or in different folders.
     #[error("cannot rebuild: its programs have different `build` commands or folders")]
     Rebuild,
     /// Different sources have one path in a snapshot.
@@ -79,7 +78,7 @@ pub enum InputConflict {
         name: String,
         /// The sources that have it.
         first: PathBuf,
-        /// Those that would have it, too.
+        /// Other sources that would have the same path.
         second: PathBuf,
     },
 }
@@ -166,7 +165,7 @@ impl RunFolder {
     }
 }
 
-/// The hash of the content of a file or a folder. That of a folder is the hash of a listing with a line for each file
+/// The hash of the content of a file or a folder. The hash of a folder is that of a listing, with a line for each file
 /// and link, sorted by path: whether it is executable, the hash of its content or its target, and its path.
 ///
 /// # Errors
@@ -177,7 +176,7 @@ pub fn content_hash(path: &Path) -> io::Result<Sha256> {
     }
     let mut lines = BTreeMap::new();
     list(path, Path::new(""), &mut lines)?;
-    Ok(Sha256::of(lines.into_values().collect::<String>().as_bytes()))
+    Ok(Sha256::digest(lines.into_values().collect::<String>().as_bytes()))
 }
 
 /// Adds the line of each file and link below `folder` to `lines`, which are sorted by the paths' bytes.
@@ -231,7 +230,7 @@ mod tests {
     fn inputs_of(folder: &str, program: &str, content: &str, rebuild: &[&str]) -> RunInputs {
         let program = ProgramInput {
             path: program.into(),
-            sha256: Sha256::of(content.as_bytes()),
+            sha256: Sha256::digest(content.as_bytes()),
             packed_as: format!("programs/peers{folder}/x"),
             rebuilt: true,
         };
@@ -288,6 +287,6 @@ mod tests {
         let renamed = content_hash(&path).unwrap();
         let all = [&first, &executable, &changed, &renamed];
         assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
-        assert_eq!(content_hash(&path.join("lib/b")).unwrap(), Sha256::of(b"2"));
+        assert_eq!(content_hash(&path.join("lib/b")).unwrap(), Sha256::digest(b"2"));
     }
 }

@@ -12,17 +12,13 @@ use std::path::{Path, PathBuf};
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
 use wb_model::imported::ImportedSamples;
-use wb_model::{AttemptOutcome, CellId, DefinitionKey, Purpose, Sha256, WorkerName};
+use wb_model::{AttemptOutcome, AttemptPurpose, CellId, DefinitionKey, Sha256, WorkerName};
 use wb_sys::contained_file;
 
 use crate::steps::{
     PreparationEnd, PreparationKind, PreparationStart, ProvisioningStep, PublishStep, RebootStep, ScriptStep,
 };
 use crate::{Artefact, RecordError, checksum, files};
-
-/// The prefix of a finding about another run that measured on the same machine during a sample; a description of that
-/// run follows.
-pub const OTHER_RUN: &str = "another run measured on this machine at the same time: ";
 
 /// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,7 +63,7 @@ pub enum JournalEvent {
         /// The key of the cell's definition.
         key: DefinitionKey,
         /// The purpose of the sample.
-        purpose: Purpose,
+        purpose: AttemptPurpose,
         /// The number of the sample of that purpose, from 0.
         sample: u32,
         /// The number of the attempt at the sample, from 0.
@@ -191,7 +187,7 @@ impl JournalEvent {
         )
     }
 
-    /// Whether what it records leaves every machine as it was: connecting to hosts.
+    /// Whether the recorded step leaves every machine as it was: connecting to hosts.
     pub fn is_without_effect(&self) -> bool {
         match self {
             Self::PreparationStarted(PreparationStart { step, .. })
@@ -210,7 +206,7 @@ pub struct AttemptEnd {
     /// The key of the cell's definition.
     pub key: DefinitionKey,
     /// The purpose of the sample.
-    pub purpose: Purpose,
+    pub purpose: AttemptPurpose,
     /// The number of the sample of that purpose, from 0.
     pub sample: u32,
     /// The number of the attempt at the sample, from 0.
@@ -354,7 +350,7 @@ impl Journal {
         if let Err(source) = written {
             // A partial line would be taken for an interrupted one; removing it fails only if the device is gone.
             let _ = self.truncate();
-            return Err(RecordError::Io { operation: "write", path: self.path.clone(), source });
+            return Err(RecordError::io("write", &self.path)(source));
         }
         self.length += text.len() as u64;
         Ok(())
@@ -388,7 +384,7 @@ pub(crate) struct ParsedJournal<'a> {
 
 /// Parses a journal. Complete lines end in a line feed; the text after the last one is an incomplete line.
 pub(crate) fn parse<'a>(path: &Path, text: &'a [u8]) -> Result<ParsedJournal<'a>, RecordError> {
-    let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
     let (whole, incomplete) = text.split_at(end);
     let mut parsed =
         ParsedJournal { lines: Vec::new(), unchecked: 0, incomplete: (!incomplete.is_empty()).then_some(incomplete) };
@@ -415,6 +411,7 @@ fn parse_line(text: &[u8]) -> Result<(JournalLine, bool), String> {
     let line: JournalLine =
         serde_json::from_slice(text).map_err(|error| format!("incomplete or invalid journal line ({error})"))?;
     for path in line.event.artefact_paths() {
+        // The run may come from somebody else.
         contained_file::require_relative(Path::new(path))
             .map_err(|error| format!("invalid path `{}` of an artefact: {error}", path.escape_default()))?;
     }
@@ -488,12 +485,12 @@ mod tests {
         let cell: CellId = "Localhost/fio/0000:rw=read".parse().unwrap();
         let key: DefinitionKey = serde_json::from_value("0123456789abcdef".into()).unwrap();
         journal.write(started(0)).unwrap();
-        let artefact = Artefact { path: "out.txt".to_owned(), bytes: 3, sha256: Sha256::of(b"abc") };
+        let artefact = Artefact { path: "out.txt".to_owned(), bytes: 3, sha256: Sha256::digest(b"abc") };
         journal
             .write(JournalEvent::AttemptEnded(AttemptEnd {
                 cell: cell.clone(),
                 key: key.clone(),
-                purpose: Purpose::Sample,
+                purpose: AttemptPurpose::Sample,
                 sample: 0,
                 attempt: 1,
                 outcome: AttemptOutcome::Crashed { status: "exit status 1: \"*JR\"\n".to_owned() },

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Deserialize;
-use wb_model::{CellId, Purpose, Sha256};
+use wb_model::{AttemptPurpose, CellId, Sha256};
 use wb_sys::contained_file;
 
 use crate::journal::AttemptEnd;
@@ -22,7 +22,6 @@ pub const RESULT_FILE: &str = "result.json";
 /// The records of a run, read at one time.
 #[derive(Debug)]
 pub struct RunRecords {
-    /// The run file.
     pub run_file: RunFile,
     /// The lines of the journal.
     pub lines: Vec<JournalLine>,
@@ -44,7 +43,6 @@ pub struct ResultState {
 /// A sample with a missing or modified artefact that was not repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedSample {
-    /// The cell.
     pub cell: CellId,
     /// The first such artefact, relative to the run folder.
     pub file: PathBuf,
@@ -78,7 +76,7 @@ impl RunRecords {
         // Lines that do not affect results may follow the results, for example if the run was published.
         let whole = text.split_inclusive(|byte| *byte == b'\n').zip(&lines);
         let relevant: Vec<&[u8]> = whole.filter(|(_, line)| !line.event.is_auxiliary()).map(|(text, _)| text).collect();
-        Ok(Self { run_file, journal: Sha256::of(&relevant.concat()), lines, unchecked_lines: unchecked })
+        Ok(Self { run_file, journal: Sha256::digest(&relevant.concat()), lines, unchecked_lines: unchecked })
     }
 
     /// The hash of the journal, without the lines that do not affect results. Two runs have the same hash only if one
@@ -100,7 +98,7 @@ impl RunRecords {
             .iter()
             .map(|path| sha256_of(run, path))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(Sha256::of(format!("{}\n{files:?}\n{cells:?}", self.journal).as_bytes()))
+        Ok(Sha256::digest(format!("{}\n{files:?}\n{cells:?}", self.journal).as_bytes()))
     }
 
     /// Compares the results of a run with its records.
@@ -147,7 +145,9 @@ impl RunRecords {
     fn samples(&self) -> impl Iterator<Item = &AttemptEnd> {
         let mut seen = BTreeSet::new();
         let completed = self.lines.iter().rev().filter_map(|line| match &line.event {
-            JournalEvent::AttemptEnded(ended) if ended.outcome.is_completed() && ended.purpose == Purpose::Sample => {
+            JournalEvent::AttemptEnded(ended)
+                if ended.outcome.is_completed() && ended.purpose == AttemptPurpose::Sample =>
+            {
                 Some(ended)
             }
             _ => None,
@@ -170,5 +170,5 @@ fn find_damage(run: &RunFolder, ended: &AttemptEnd, results: Option<SystemTime>)
 
 /// The hash of a file; `None` if it does not exist.
 fn sha256_of(run: &RunFolder, path: &Path) -> Result<Option<Sha256>, RecordError> {
-    Ok(run.read(path)?.map(|content| Sha256::of(&content)))
+    Ok(run.read(path)?.map(|content| Sha256::digest(&content)))
 }

@@ -38,10 +38,12 @@ pub fn systems(run: &RunFolder, invocations: &[Invocation]) -> Vec<System> {
 pub fn host_title(workers: &BTreeSet<&WorkerName>, host: &str) -> String {
     let is_other = |name: &&str| *name != host && *name != WorkerName::local().as_str();
     let others: Vec<&str> = workers.iter().map(|worker| worker.as_str()).filter(is_other).collect();
-    match others.is_empty() {
-        true => host.to_owned(),
-        false if host.is_empty() => others.join(", "),
-        false => format!("{} ({host})", others.join(", ")),
+    if others.is_empty() {
+        host.to_owned()
+    } else if host.is_empty() {
+        others.join(", ")
+    } else {
+        format!("{} ({host})", others.join(", "))
     }
 }
 

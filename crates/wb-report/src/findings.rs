@@ -1,9 +1,9 @@
 //! Groups findings for display: one line for each kind, with the cells that have it. JSON has all of them.
 
 use wb_model::pluralize;
+use wb_results::CellResult;
+use wb_results::finding::{finding_kind, with_ranges};
 use wb_stats::{DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE};
-use wb_study::findings::{finding_kind, with_ranges};
-use wb_study::result::CellResult;
 
 use crate::phrasing;
 
@@ -22,8 +22,8 @@ const MAX_NAMED_CELLS: usize = 3;
 /// Groups the findings of cells by kind, in the order of their first occurrence.
 pub(crate) fn group_findings(cells: &[CellResult]) -> Vec<FindingGroup> {
     let all = cells.iter().enumerate();
-    let all = all.flat_map(|(at, cell)| cell.findings.iter().map(move |finding| (at, finding.as_str())));
-    let names = |at: usize| phrasing::cell_name(&cells[at].id);
+    let all = all.flat_map(|(index, cell)| cell.findings.iter().map(move |finding| (index, finding.as_str())));
+    let names = |index: usize| phrasing::cell_name(&cells[index].id);
     group_findings_of(all, names, cells.len()).into_iter().chain(dependence_note(cells)).collect()
 }
 
@@ -75,8 +75,8 @@ pub(crate) fn group_by_kind<'a, P>(findings: impl Iterator<Item = (P, &'a str)>)
     let mut positions: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
     let mut groups: Vec<Vec<(P, &str)>> = Vec::new();
     for (place, finding) in findings {
-        let at = *positions.entry(finding_kind(finding)).or_insert(groups.len());
-        match groups.get_mut(at) {
+        let position = *positions.entry(finding_kind(finding)).or_insert(groups.len());
+        match groups.get_mut(position) {
             Some(group) => group.push((place, finding)),
             None => groups.push(vec![(place, finding)]),
         }
@@ -108,8 +108,8 @@ fn dependence_note(cells: &[CellResult]) -> Option<FindingGroup> {
 #[cfg(test)]
 mod tests {
     use wb_model::{CellOutcome, DefinitionKey, Params, TestName};
+    use wb_results::Failures;
     use wb_stats::SamplingRule;
-    use wb_study::result::Failures;
 
     use super::*;
 
@@ -127,6 +127,7 @@ mod tests {
             attempts: Vec::new(),
             series: Vec::new(),
             failures: Failures::default(),
+            exit_status: None,
             dependence: None,
             curves: Vec::new(),
             latency: Vec::new(),
@@ -139,6 +140,7 @@ mod tests {
         group_findings(cells).into_iter().map(|group| (group.cells, group.text)).collect()
     }
 
+    // Two runs at once filled hundreds of lines.
     #[test]
     fn other_runs_in_many_cells_are_one_line() {
         let run =

@@ -1,7 +1,7 @@
-//! Groups cells for display: those of one test whose primary metrics can share a scale.
+//! Groups cells for display: cells of one test whose primary metrics can share a scale.
 
 use wb_model::{CellId, Direction, Metric, Serial, Unit};
-use wb_study::result::{CellResult, Study};
+use wb_results::{CellResult, Study};
 
 use crate::phrasing;
 

@@ -2,13 +2,11 @@
 
 use wb_compare::build::EMULATED;
 use wb_model::{
-    Aggregate, CellId, CellOutcome, Direction, MetricPrecision, Unit, Validity, WorkerName, pluralize, strip_worker,
-    unescape_lossy,
+    Aggregate, AttemptPurpose, CellId, CellOutcome, Direction, MetricPrecision, Unit, Validity, WorkerName, pluralize,
+    strip_worker, unescape_lossy,
 };
+use wb_results::{AttemptResult, CellResult, Conclusion, CurveSet, Failures, ImportedSource, MetricResult, Study};
 use wb_stats::{Interval, MIN_SAMPLES_FOR_INTERVAL, SamplingRule, Summary};
-use wb_study::result::{
-    AttemptResult, CellResult, Conclusion, CurveSet, Failures, ImportedSource, MetricResult, Purpose, Study,
-};
 
 /// Placeholder for a missing figure.
 pub(crate) const NO_VALUE: &str = "–";
@@ -306,10 +304,10 @@ pub(crate) fn describe_rule(rule: &SamplingRule) -> String {
 }
 
 /// Label of an attempt's purpose.
-pub(crate) fn purpose_label(purpose: Purpose) -> &'static str {
+pub(crate) fn purpose_label(purpose: AttemptPurpose) -> &'static str {
     match purpose {
-        Purpose::WarmUp => "warm-up",
-        Purpose::Sample => "sample",
+        AttemptPurpose::WarmUp => "warm-up",
+        AttemptPurpose::Sample => "sample",
     }
 }
 
@@ -365,7 +363,7 @@ pub(crate) fn disturbed_count(cell: &CellResult) -> usize {
 /// Number of invalid samples of a cell, without warm-ups.
 pub(crate) fn invalid_count(cell: &CellResult) -> usize {
     let is_invalid = |sample: &&AttemptResult| {
-        sample.purpose == Purpose::Sample && matches!(sample.validity, Some(Validity::Invalid { .. }))
+        sample.purpose == AttemptPurpose::Sample && matches!(sample.validity, Some(Validity::Invalid { .. }))
     };
     let excluded = cell.series.iter().flat_map(|series| &series.excluded);
     let invalid = excluded.filter(|excluded| matches!(excluded.validity, Some(Validity::Invalid { .. })));
@@ -458,7 +456,7 @@ pub(crate) fn is_import(study: &Study) -> bool {
     !study.run.imports.is_empty() && study.run.workload_seconds == 0.0
 }
 
-/// Describes the shares of the wall time in which the workload ran, and in which it was measured.
+/// Describes how much of the wall time the workload ran, and how much of it was measured.
 fn describe_workload_share(study: &Study) -> Option<String> {
     let share = |seconds: f64| seconds / study.run.seconds * 100.0;
     let (workload, measured) = (share(study.run.workload_seconds), share(study.run.measured_seconds));
@@ -490,6 +488,7 @@ mod tests {
         Interval { low, high, confidence: 0.97 }
     }
 
+    // Half the width of an interval from 100 to 110 around 100 is not ±5 %.
     #[test]
     fn half_of_an_interval_is_shown_only_if_both_halves_are_about_as_wide() {
         let text = |low, high| format_uncertainty(100.0, &interval(low, high), None).unwrap();
@@ -505,6 +504,7 @@ mod tests {
         assert_eq!(format_uncertainty(0.0, &interval(0.0, 0.0), None).unwrap(), "±0 %");
     }
 
+    // ±5.0 % was shown as more than the ±5 % that it had missed.
     #[test]
     fn a_width_beside_its_limit_has_enough_digits_to_show_on_which_side_it_is() {
         let text = |half, limit| format_uncertainty(100.0, &interval(100.0 - half, 100.0 + half), Some(limit)).unwrap();

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wb_compare::comparison::BuildSummary;
 use wb_model::System;
-use wb_study::result::Study;
+use wb_results::Study;
 
 use crate::text::{Style, definition_list};
 
@@ -35,9 +35,12 @@ impl SystemTable {
         let columns = [first, last].into_iter().flat_map(|build| {
             let systems = distinct_systems(build);
             let is_one = systems.len() == 1;
-            let name = |system: &System| match is_one || system.host.is_empty() {
-                true => build.name.clone(),
-                false => format!("{}: {}", build.name, system.host),
+            let name = |system: &System| {
+                if is_one || system.host.is_empty() {
+                    build.name.clone()
+                } else {
+                    format!("{}: {}", build.name, system.host)
+                }
             };
             systems.into_iter().map(|system| (name(system), system)).collect::<Vec<_>>()
         });

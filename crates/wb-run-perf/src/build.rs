@@ -47,10 +47,11 @@ pub fn folder_build(path: &Path) -> Result<String, Diagnostic> {
 
 /// Refuses a path with a comma, which would separate several runs.
 fn require_single(text: &str) -> Result<String, Diagnostic> {
-    match text.contains(',') {
-        false => Ok(text.to_owned()),
-        true => Err(Diagnostic::new(format!("invalid folder `{text}`: commas separate runs of one build"))
-            .with_help("rename it, or name a link to it")),
+    if text.contains(',') {
+        Err(Diagnostic::new(format!("invalid folder `{text}`: commas separate runs of one build"))
+            .with_help("rename it, or name a link to it"))
+    } else {
+        Ok(text.to_owned())
     }
 }
 

@@ -31,13 +31,11 @@ enum PbenchValue {
     Flag,
 }
 
-/// A test of pbench.
 struct PbenchTest {
     name: &'static str,
     params: &'static [(&'static str, PbenchValue)],
     /// Parameters that run-perf adds.
     extra_params: &'static [(&'static str, PbenchValue)],
-    /// run-perf's defaults.
     defaults: &'static [(&'static str, &'static str)],
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use wb_model::{AttemptOutcome, Nanos, Params, Purpose, Validity, WorkerName, pluralize};
+use wb_model::{AttemptOutcome, AttemptPurpose, Nanos, Params, Validity, WorkerName, pluralize};
 use wb_plan::{Cell, Plan, Sampling, TimeEstimate};
 use wb_record::{CellDefinition, History};
 use wb_stats::Budget;
 use wb_study::{CellDecision, EvaluatedAttempt, judge};
-use wb_tests::test::AnyPrepared;
-use wb_tests::{BUILT_PREFIX, Registry, TestCell, WorkerContext};
+use wb_test::test::AnyPrepared;
+use wb_test::{BUILT_PREFIX, Registry, TestCell, WorkerContext};
 
 use crate::RunError;
 
@@ -19,7 +19,6 @@ pub(crate) type PreparedContext = Option<(WorkerContext, AnyPrepared)>;
 pub struct ActiveCell {
     /// The cell of the plan.
     pub planned: Cell,
-    /// Its recorded definition.
     pub definition: CellDefinition,
     /// Its test with its parameters.
     pub test_cell: Box<dyn TestCell>,
@@ -29,7 +28,7 @@ pub struct ActiveCell {
     pub(crate) prepared: Vec<PreparedContext>,
     /// Number of attempts in this invocation.
     attempts_in_invocation: u32,
-    /// Whether this invocation takes no more samples of it.
+    /// Whether this invocation takes no more samples of the cell.
     ended: bool,
 }
 
@@ -47,8 +46,7 @@ pub fn decode_cells(plan: &Plan, registry: &Registry) -> Result<Vec<Box<dyn Test
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStep {
     /// Make an attempt for this purpose at the sample with this number.
-    Attempt(Purpose, u32),
-    /// Finish, for this reason.
+    Attempt(AttemptPurpose, u32),
     Finish(String),
 }
 
@@ -56,8 +54,9 @@ impl ActiveCell {
     /// Creates a cell with its earlier attempts.
     pub fn new(planned: Cell, definition: CellDefinition, test_cell: Box<dyn TestCell>, history: &History) -> Self {
         let attempts = history.attempts(&planned.id).iter().cloned();
-        let evaluated =
-            attempts.map(|attempt| EvaluatedAttempt::of(test_cell.as_ref(), &definition.criteria, attempt)).collect();
+        let evaluated = attempts
+            .map(|attempt| EvaluatedAttempt::evaluate(test_cell.as_ref(), &definition.criteria, attempt))
+            .collect();
         Self {
             planned,
             definition,
@@ -77,6 +76,7 @@ impl ActiveCell {
     /// Returns the calibrated work of its samples on a worker: that of the newest finished attempt.
     pub(crate) fn work(&self, worker: &WorkerName) -> Option<u64> {
         let finished = self.evaluated.iter().rev().filter(|evaluated| evaluated.attempt.is_finished());
+        // Calibrated once, in the first attempt: every later sample of the cell does the same work.
         finished.map(|evaluated| &evaluated.attempt.ended).find_map(|ended| match ended.workers.len() {
             0 => ended.work,
             _ => ended.work_by_worker.get(worker).copied(),
@@ -110,7 +110,7 @@ impl ActiveCell {
         self.ended = true;
     }
 
-    /// Whether this invocation takes no more samples of it, also if it could.
+    /// Whether this invocation takes no more samples of it, even if it could.
     pub fn is_ended(&self) -> bool {
         self.ended
     }
@@ -120,14 +120,14 @@ impl ActiveCell {
         if let Some(reason) = self.end_reason(sampling) {
             return NextStep::Finish(reason);
         }
-        if (self.finished_samples(Purpose::WarmUp).len() as u32) < sampling.warm_up {
-            return NextStep::Attempt(Purpose::WarmUp, self.next_sample_number(Purpose::WarmUp));
+        if (self.finished_samples(AttemptPurpose::WarmUp).len() as u32) < sampling.warm_up {
+            return NextStep::Attempt(AttemptPurpose::WarmUp, self.next_sample_number(AttemptPurpose::WarmUp));
         }
-        NextStep::Attempt(Purpose::Sample, self.next_sample_number(Purpose::Sample))
+        NextStep::Attempt(AttemptPurpose::Sample, self.next_sample_number(AttemptPurpose::Sample))
     }
 
     /// Returns the numbers of the samples for a purpose that have a finished, complete attempt.
-    fn finished_samples(&self, purpose: Purpose) -> BTreeSet<u32> {
+    fn finished_samples(&self, purpose: AttemptPurpose) -> BTreeSet<u32> {
         let of_purpose = self.evaluated.iter().filter(|evaluated| evaluated.attempt.ended.purpose == purpose);
         of_purpose
             .filter(|evaluated| evaluated.attempt.is_finished())
@@ -136,7 +136,7 @@ impl ActiveCell {
     }
 
     /// Returns the number of the first sample for a purpose without a finished attempt.
-    fn next_sample_number(&self, purpose: Purpose) -> u32 {
+    fn next_sample_number(&self, purpose: AttemptPurpose) -> u32 {
         let finished = self.finished_samples(purpose);
         (0..).find(|number| !finished.contains(number)).unwrap_or_default()
     }
@@ -146,7 +146,9 @@ impl ActiveCell {
         if let Some(reason) = &self.planned.unsupported {
             return Some(format!("unsupported: {reason}"));
         }
+        // The same rule as that of the study, after every sample: studying the finished run reaches the same outcome.
         let judgement = judge(&self.definition, &self.evaluated, Budget::Left);
+        // A majority would not decide which of the values is wrong, so no more samples are taken.
         if let Some(reason) = judgement.contradiction() {
             return Some(reason);
         }
@@ -193,7 +195,7 @@ impl ActiveCell {
         }
         let seconds: f64 = self.evaluated.iter().map(|evaluated| evaluated.attempt.ended.seconds).sum();
         let rule = &self.definition.rule;
-        let taken = self.finished_samples(Purpose::Sample).len().max(rule.min_samples());
+        let taken = self.finished_samples(AttemptPurpose::Sample).len().max(rule.min_samples());
         let more = rule.with_retakes(self.definition.retakes).max_samples().saturating_sub(taken);
         let most = least + seconds / self.evaluated.len() as f64 * more as f64;
         let budget =
@@ -208,8 +210,8 @@ impl ActiveCell {
             return 0.0;
         }
         let required = self.definition.rule.min_samples();
-        let taken = self.finished_samples(Purpose::Sample).len();
-        let warm_ups = (sampling.warm_up as usize).saturating_sub(self.finished_samples(Purpose::WarmUp).len());
+        let taken = self.finished_samples(AttemptPurpose::Sample).len();
+        let warm_ups = (sampling.warm_up as usize).saturating_sub(self.finished_samples(AttemptPurpose::WarmUp).len());
         let seconds: Vec<f64> = self.evaluated.iter().map(|evaluated| evaluated.attempt.ended.seconds).collect();
         let each = if seconds.is_empty() {
             self.planned.estimate.seconds()

@@ -7,14 +7,14 @@ use std::fs;
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use wb_model::{AttemptOutcome, Bytes, Purpose, Roles, WorkerName};
+use wb_model::{AttemptOutcome, AttemptPurpose, Bytes, Roles, WorkerName};
 use wb_plan::Sampling;
 use wb_record::journal::AttemptEnd;
 use wb_record::{Artefact, History, Journal, JournalEvent, RecordError, RunFolder};
 use wb_study::EvaluatedAttempt;
-use wb_tests::Failure;
-use wb_tests::attempt::AttemptRecord;
-use wb_tests::start_barrier::BarrierSlot;
+use wb_test::Failure;
+use wb_test::attempt::AttemptRecord;
+use wb_test::start_barrier::BarrierSlot;
 
 use crate::RunError;
 use crate::active_cell::{ActiveCell, PreparedContext};
@@ -25,17 +25,13 @@ use crate::worker_pool::WorkerPool;
 
 /// State shared by all attempts of a run: workers, journal, history, cancellation.
 pub struct RunContext {
-    /// The workers.
     pub pool: WorkerPool,
-    /// Workers that were lost.
     pub lost: BTreeSet<WorkerName>,
     /// Other runs on the machines of the workers.
     pub other_runs: OtherRuns,
-    /// Sampling configuration.
     pub sampling: Sampling,
     /// Becomes true when the user cancels the run.
     pub cancel: watch::Receiver<bool>,
-    /// The run folder.
     pub run: RunFolder,
     /// The journal of the run folder.
     pub journal: Journal,
@@ -55,14 +51,14 @@ impl RunContext {
     pub async fn attempt(
         &mut self,
         cell: &mut ActiveCell,
-        purpose: Purpose,
+        purpose: AttemptPurpose,
         sample: u32,
     ) -> Result<Vec<String>, RunError> {
         let id = cell.planned.id.clone();
         let number = self.history.next_attempt(&id, purpose, sample);
         let folder = self.run.path().join(RunFolder::attempt_folder(&id, purpose, sample, number));
         self.run.require_in_place()?;
-        let create = |source| RecordError::Io { operation: "create", path: folder.clone(), source };
+        let create = RecordError::io("create", &folder);
         fs::create_dir_all(&folder).map_err(create)?;
         let key = cell.definition.key.clone();
         self.write(JournalEvent::AttemptStarted {
@@ -74,6 +70,8 @@ impl RunContext {
         })?;
 
         let start = Instant::now();
+        // All role assignments measure at the same time, each with a context, groups and artefacts of its own, and are
+        // one attempt; the study combines their values into one sample.
         let AttemptResult { result, record, works } = self.take_sample(cell, purpose, sample).await;
         let seconds = start.elapsed().as_secs_f64();
         let outcome = match result {
@@ -129,7 +127,7 @@ impl RunContext {
     }
 
     /// Takes a sample with all role assignments.
-    async fn take_sample(&self, cell: &mut ActiveCell, purpose: Purpose, sample: u32) -> AttemptResult {
+    async fn take_sample(&self, cell: &mut ActiveCell, purpose: AttemptPurpose, sample: u32) -> AttemptResult {
         let mut prepared = std::mem::take(&mut cell.prepared);
         prepared.resize_with(cell.planned.roles.len(), || None);
         let concurrent = cell.planned.roles.len() > 1;
@@ -217,7 +215,7 @@ impl ActiveCell {
 
     fn add_attempt(&mut self, attempt: Option<wb_record::RecordedAttempt>) {
         if let Some(attempt) = attempt {
-            let evaluated = EvaluatedAttempt::of(self.test_cell.as_ref(), &self.definition.criteria, attempt);
+            let evaluated = EvaluatedAttempt::evaluate(self.test_cell.as_ref(), &self.definition.criteria, attempt);
             self.add(evaluated);
         }
     }

@@ -2,11 +2,13 @@
 
 use wb_agent::{Group, RevertedChange, TeardownReport, WorkerError};
 use wb_sys::undo::RevertOutcome;
-use wb_tests::attempt::AttemptRecord;
-use wb_tests::{Failure, WorkerContext};
+use wb_test::attempt::AttemptRecord;
+use wb_test::{Failure, WorkerContext};
 
 /// Findings of a cleanup, to be recorded.
 #[must_use = "what a cleanup found must be recorded"]
+// Not `Clone`, so that each report is consumed once: by the record of an attempt, or by the problems of its cell
+// (`cleanup-failed` in the journal).
 #[derive(Debug)]
 pub(crate) struct CleanupReport {
     failures: Vec<Failure>,

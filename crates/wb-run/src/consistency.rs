@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use wb_model::{Bytes, Roles};
 use wb_plan::Sampling;
 use wb_record::RunFolder;
-use wb_tests::{BUILT_PREFIX, DEFINITION_FILE_PREFIX, DEFINITION_SHA256};
+use wb_test::{BUILT_PREFIX, DEFINITION_FILE_PREFIX, DEFINITION_SHA256};
 
 use crate::RunError;
 use crate::active_cell::ActiveCell;
@@ -25,6 +25,7 @@ pub fn check_definition(cell: &ActiveCell, run: &RunFolder) -> Result<(), RunErr
     if !cell.has_finished() || cell.planned.unsupported.is_some() {
         return Ok(());
     }
+    // Before anything is measured: within a folder, equal hashes make a series.
     let definitions = run.definitions(&cell.planned.id)?;
     let recorded = definitions.of(&cell.planned.id).map(|definition| &definition.provenance);
     let now = &cell.definition.provenance;

@@ -51,8 +51,8 @@ pub async fn record(
 }
 
 impl RunContext {
-    /// The workers whose machines have other properties now than those that the plan was made from, with what differs.
-    /// Lost workers are left out.
+    /// The workers whose machines have other properties now than when the plan was made, with the differences. Lost
+    /// workers are left out.
     pub(crate) async fn changed_facts(&self) -> Result<Vec<(WorkerName, Vec<String>)>, RunError> {
         let mut changed = Vec::new();
         for PooledWorker { worker, facts, .. } in &self.pool.workers {

@@ -13,7 +13,6 @@ pub enum RunError {
     /// A request to a worker failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// Provisioning hosts failed.
     #[error(transparent)]
     Provision(#[from] wb_profile::provision::ProvisionError),
     /// The results cannot be written for publishing.
@@ -32,20 +31,12 @@ pub enum RunError {
         /// The invalid value, and what the machine offers.
         reason: String,
     },
-    /// The worker was lost while it measured.
     #[error("the worker `{worker}` is lost: {reason}")]
-    Lost {
-        /// The worker.
-        worker: WorkerName,
-        /// The reason.
-        reason: String,
-    },
+    Lost { worker: WorkerName, reason: String },
     /// The folder has a cell of the same name with another definition.
     #[error("`{cell}` was measured in this folder with other parameters: {}", differences.join("; "))]
     Redefined {
-        /// The cell.
         cell: Box<CellId>,
-        /// Its key there.
         before: DefinitionKey,
         /// Each parameter that differs, with both values.
         differences: Vec<String>,
@@ -53,31 +44,18 @@ pub enum RunError {
     /// The definition, one of its files or a program differs from what was measured in this folder.
     #[error("`{cell}` was measured in this folder with another {item} ({before}, now {now})")]
     Changed {
-        /// The cell.
         cell: Box<CellId>,
-        /// The changed item.
         item: String,
         /// The start of its hash there.
         before: String,
         /// The start of its hash now.
         now: String,
     },
-    /// The cell was measured by other workers.
     #[error("`{cell}` was measured in this folder by {before}; now requested on {now}")]
-    OtherWorkers {
-        /// The cell.
-        cell: Box<CellId>,
-        /// The previous workers.
-        before: String,
-        /// The requested workers.
-        now: String,
-    },
-    /// The cell was measured on another machine with the same name.
+    OtherWorkers { cell: Box<CellId>, before: String, now: String },
     #[error("`{cell}` was measured in this folder on another machine named `{worker}`: {before}, now {now}")]
     OtherMachine {
-        /// The cell.
         cell: Box<CellId>,
-        /// The worker.
         worker: WorkerName,
         /// Description of the previous machine.
         before: String,
@@ -90,29 +68,17 @@ pub enum RunError {
         differences.join("; ")
     )]
     ChangedMachine {
-        /// The worker.
         worker: WorkerName,
         /// Each property of its machine that differs, with both values.
         differences: Vec<String>,
-        /// The cell with samples.
         cell: Box<CellId>,
         /// The cell that the same request resolves to now.
         in_its_place: Box<CellId>,
     },
     /// Two workers are on one machine: their samples would disturb each other and count as those of two machines.
     #[error("`{worker}` and `{other}` are the same machine")]
-    SameMachine {
-        /// One of its names.
-        worker: WorkerName,
-        /// The other.
-        other: WorkerName,
-    },
+    SameMachine { worker: WorkerName, other: WorkerName },
     /// Some parameters of a cell have no value yet.
     #[error("`{cell}` has open values: {open}")]
-    OpenValues {
-        /// The cell.
-        cell: Box<CellId>,
-        /// The parameters.
-        open: String,
-    },
+    OpenValues { cell: Box<CellId>, open: String },
 }

@@ -7,7 +7,7 @@ use wb_agent::{Worker, WorkerError};
 use wb_model::WorkerName;
 use wb_plan::Plan;
 use wb_record::History;
-use wb_tests::TestCell;
+use wb_test::TestCell;
 
 use crate::RunError;
 use crate::worker_pool::WorkerPool;
@@ -29,6 +29,7 @@ pub(crate) async fn try_knobs(
     let mut tried: BTreeMap<(WorkerName, Combination), Option<String>> = BTreeMap::new();
     for (cell, test_cell) in plan.cells.iter_mut().zip(test_cells) {
         let knobs = &test_cell.shared_params().knobs;
+        // A matrix without the combinations that the kernel refuses is shorter, before anything is measured.
         if knobs.is_empty() || cell.unsupported.is_some() || !history.attempts(&cell.id).is_empty() {
             continue;
         }

@@ -6,8 +6,8 @@ use wb_agent::{Command, TuneReport};
 use wb_knobs::tune::{KnobOutcome, KnobResult};
 use wb_model::WorkerName;
 use wb_sys::undo::ResetSetting;
-use wb_tests::attempt::AttemptRecord;
-use wb_tests::{Attempt, Failure, SharedParams, WorkerContext};
+use wb_test::attempt::AttemptRecord;
+use wb_test::{Attempt, Failure, SharedParams, WorkerContext};
 
 use crate::active_cell::ActiveCell;
 
@@ -31,6 +31,7 @@ async fn set_up(
     let SharedParams { setup, knobs, .. } = cell.test_cell.shared_params();
     for site in std::iter::once(site).chain(&site.peers) {
         if !knobs.is_empty() {
+            // For the group of the attempt: what ends its processes when the controller is gone reverts them, too.
             reports.insert(site.worker().name().clone(), site.group.tune(knobs.clone()).await?);
         }
         if let Some(line) = &setup.before_command {

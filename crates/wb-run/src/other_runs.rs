@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use wb_agent::{ActiveRuns, AgentSession, Controller, WorkerError};
 use wb_model::WorkerName;
-use wb_record::journal::OTHER_RUN;
+use wb_results::finding::OTHER_RUN;
 
 use crate::RunError;
 use crate::worker_pool::WorkerPool;

@@ -1,12 +1,11 @@
 //! Progress events of a run.
 
-use wb_model::{AttemptOutcome, CellId, Metric, Purpose};
+use wb_model::{AttemptOutcome, AttemptPurpose, CellId, Metric};
 use wb_plan::TimeEstimate;
 
 /// A progress event of a run.
 #[derive(Debug, Clone)]
 pub enum Progress {
-    /// The run starts.
     Started {
         /// Number of cells to measure.
         cells: usize,
@@ -23,12 +22,9 @@ pub enum Progress {
     Note(String),
     /// A problem that does not end the run.
     Warning(String),
-    /// An attempt starts.
     AttemptStarted {
-        /// The cell.
         cell: CellId,
-        /// Purpose of the attempt.
-        purpose: Purpose,
+        purpose: AttemptPurpose,
         /// Number of the sample, from 0.
         sample: u32,
         /// Minimum number of samples of the cell.
@@ -38,15 +34,11 @@ pub enum Progress {
         /// Estimated remaining time of the run, in seconds.
         seconds: f64,
     },
-    /// An attempt ended.
     AttemptEnded {
-        /// The cell.
         cell: CellId,
-        /// Purpose of the attempt.
-        purpose: Purpose,
+        purpose: AttemptPurpose,
         /// Number of the sample, from 0.
         sample: u32,
-        /// Outcome of the attempt.
         outcome: AttemptOutcome,
         /// Reason why its values are invalid, if they are.
         invalid: Option<String>,
@@ -56,10 +48,5 @@ pub enum Progress {
         disturbances: Vec<String>,
     },
     /// A cell takes no more samples.
-    CellEnded {
-        /// The cell.
-        cell: CellId,
-        /// The reason.
-        reason: String,
-    },
+    CellEnded { cell: CellId, reason: String },
 }

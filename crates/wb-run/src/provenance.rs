@@ -7,7 +7,7 @@ use wb_agent::{Command, Worker, WorkerError};
 use wb_knobs::tune::KnobRefusal;
 use wb_model::{ProgramFeature, Requirement, WorkerName, merge_workers};
 use wb_plan::{Cell, Plan};
-use wb_tests::TestCell;
+use wb_test::TestCell;
 
 use crate::RunError;
 use crate::worker_pool::{PooledWorker, WorkerPool};
@@ -87,12 +87,12 @@ fn program_file<'a>(cell: &'a Cell, program: &'a str) -> &'a str {
     cell.programs.get(program).map_or(program, String::as_str)
 }
 
-/// Looks up the programs that the plan's tests require, and marks cells as unsupported whose programs are missing,
-/// whose knobs cannot be set, or whose worker is lost meanwhile. `test_cells` are the cells of the plan, in its order.
+/// Looks up the programs that the plan's tests require. Marks a cell as unsupported if a program of it is missing, a
+/// knob of it cannot be set, or its worker is lost meanwhile. `test_cells` are the cells of the plan, in its order.
 ///
 /// # Errors
-/// If no host offers a value of a knob, which is then misspelt. What guests offer is known only once they run, when the
-/// profiles before may be measured: their cells are marked.
+/// If no host offers the value of a knob: it is misspelt. What guests offer is known only once they run, when the
+/// earlier profiles may be measured already; their cells are marked instead.
 pub async fn check_requirements(
     plan: &mut Plan,
     test_cells: &[Box<dyn TestCell>],
@@ -129,7 +129,7 @@ pub async fn check_requirements(
 /// Which values of knobs the hosts offer.
 #[derive(Default)]
 struct KnobOffers {
-    /// By knob and value: the host that was queried first and its reason; none if a host may accept the value.
+    /// The host that was queried first and its reason, by knob and value; none if a host may accept the value.
     unknown: BTreeMap<(String, String), Option<(WorkerName, String)>>,
 }
 

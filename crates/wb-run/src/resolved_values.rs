@@ -31,6 +31,7 @@ pub fn keep_resolved_values<E>(
     let run = RunFolder::open(folder)?;
     // The caller reports what is wrong with a plan for the machines as they are.
     let Ok(after) = plan(&now) else { return Ok(now) };
+    // Planning for the recorded facts, too, shows whether a difference comes from the machine or from the request.
     let orphans = orphans(&run, &after)?;
     if orphans.is_empty() {
         return Ok(now);
@@ -86,8 +87,8 @@ fn with_recorded_facts(now: &PlanWorkers, invocation: &Invocation) -> PlanWorker
     workers
 }
 
-/// The first worker whose machine has changed, with what differs. A reboot or another kernel is no such change: nothing
-/// is resolved from them.
+/// The first worker whose machine has changed, with the difference. A reboot or another kernel is no such change, since
+/// no value is resolved from them.
 fn first_difference(before: &PlanWorkers, now: &PlanWorkers) -> Option<(WorkerName, Vec<String>)> {
     before.workers.iter().zip(&now.workers).find_map(|((worker, before), (_, now))| {
         let (Ok(before), Ok(now)) = (before, now) else { return None };

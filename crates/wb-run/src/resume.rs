@@ -8,7 +8,7 @@ use wb_model::{Facts, Nanos, ProfileName, Roles, WorkerName, pluralize};
 use wb_plan::{Plan, PlanWorkers, Sampling};
 use wb_profile::AppliedProfile;
 use wb_record::{History, Invocation, RecordError, RunFolder};
-use wb_tests::Registry;
+use wb_test::Registry;
 
 use crate::RunError;
 use crate::active_cell::{ActiveCell, NextStep};
@@ -82,7 +82,7 @@ fn guests_of(
 /// is not complete.
 pub fn is_complete(folder: &Path, plan: &Plan, registry: &Registry) -> Result<bool, RunError> {
     let run = RunFolder::open(folder)?;
-    let history = History::of(&run, &run.journal_lines()?);
+    let history = History::new(&run, &run.journal_lines()?);
     for cell in &plan.cells {
         let Some(test_cell) = registry.test_cell(cell.id.test.as_str(), &cell.params) else { return Ok(false) };
         let definitions = run.definitions(&cell.id)?;
@@ -200,7 +200,7 @@ fn format_roles(roles: &[Roles]) -> String {
     roles.iter().map(assignment).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a note for each machine whose kernel differs from that of earlier samples.
+/// Returns a note for each machine that now runs another kernel than for earlier samples.
 pub fn kernel_change_notes(earlier: &[Invocation], cells: &[ActiveCell], pool: &WorkerPool) -> Vec<String> {
     if cells.iter().all(|cell| cell.evaluated.is_empty()) {
         return Vec::new();

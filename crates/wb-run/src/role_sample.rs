@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use wb_agent::{Recording, TelemetryRecord};
-use wb_model::{Bytes, Nanos, ProcessEnvironment, Purpose, Roles, Scope, WorkerName, with_worker};
+use wb_model::{AttemptPurpose, Bytes, Nanos, ProcessEnvironment, Roles, Scope, WorkerName, with_worker};
 use wb_plan::Sampling;
 use wb_sys::telemetry::Thresholds;
-use wb_tests::attempt::AttemptRecord;
-use wb_tests::start_barrier::BarrierSlot;
-use wb_tests::test::AnyPrepared;
-use wb_tests::{Attempt, Failure, WorkerContext};
+use wb_test::attempt::AttemptRecord;
+use wb_test::start_barrier::BarrierSlot;
+use wb_test::test::AnyPrepared;
+use wb_test::{Attempt, Failure, WorkerContext};
 
 use crate::active_cell::{ActiveCell, PreparedContext};
 use crate::cleanup::{CleanupReport, add_failure};
@@ -40,7 +40,7 @@ pub(crate) struct RoleSample {
 /// Identifies a sample of a cell.
 #[derive(Clone, Copy)]
 pub(crate) struct SampleSpec {
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: AttemptPurpose,
     pub(crate) sample: u32,
     /// Calibrated work of the role assignment.
     pub(crate) work: Option<u64>,

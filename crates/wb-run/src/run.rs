@@ -5,14 +5,14 @@ use std::path::Path;
 
 use tokio::sync::watch;
 use wb_model::roles::all_workers;
-use wb_model::{AttemptOutcome, CellId, Facts, ParamValue, Params, Purpose, Roles, WorkerName, secrets};
+use wb_model::{AttemptOutcome, AttemptPurpose, CellId, Facts, ParamValue, Params, Roles, WorkerName, secrets};
 use wb_plan::{Cell, Plan, Sampling};
 use wb_record::definition_files::{DefinitionFile, FileCopy};
 use wb_record::journal::InvocationEnd;
 use wb_record::steps::StepOutcome;
 use wb_record::{CellDefinition, History, Invocation, JournalEvent, RunFolder};
 use wb_study::findings::describe_machine_change;
-use wb_tests::{Registry, TestCell};
+use wb_test::{Registry, TestCell};
 
 use crate::active_cell::{ActiveCell, NextStep, decode_cells};
 use crate::attempt::RunContext;
@@ -41,13 +41,10 @@ pub struct RunSpec<'a> {
     pub hosts: BTreeMap<WorkerName, serde_json::Value>,
     /// Metadata of the run given by the user.
     pub metadata: BTreeMap<String, String>,
-    /// Version of this program.
     pub version: &'a str,
     /// Hash of this program's binary.
     pub program_sha256: String,
-    /// The available tests.
     pub registry: &'a Registry,
-    /// The workers.
     pub pool: WorkerPool,
     /// Profile states of the hosts, for the record.
     pub host_states: Vec<serde_json::Value>,
@@ -57,7 +54,7 @@ pub struct RunSpec<'a> {
     pub stopping_rule: Option<&'a StoppingRule>,
     /// Publishes each test when its last cell has ended.
     pub publisher: Option<&'a Publisher>,
-    /// Records what the run is measured with, beside its folder.
+    /// Records the inputs of the run that are outside of its folder.
     pub input_recorder: Option<&'a InputRecorder<'a>>,
 }
 
@@ -96,7 +93,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     let RunSpec { folder, mut plan, registry, pool, .. } = job;
     let run = RunFolder::create(folder)?;
     let (journal, lines) = run.journal()?;
-    let history = History::of(&run, &lines);
+    let history = History::new(&run, &lines);
     resume::check_keys(&plan, &run, &history)?;
     let test_cells = decode_cells(&plan, registry)?;
     let tools = provenance::check_requirements(&mut plan, &test_cells, &pool).await?;
@@ -318,7 +315,7 @@ fn map_texts(value: &ParamValue, change: &dyn Fn(&str) -> String) -> ParamValue 
 
 /// The next step of a cell in view of the external stopping rule.
 enum Step {
-    Attempt(Purpose, u32),
+    Attempt(AttemptPurpose, u32),
     Wait,
     Finish(String),
 }
@@ -327,6 +324,7 @@ enum Step {
 fn next(cells: &[ActiveCell], index: usize, stopping_rule: Option<&StoppingRule>, sampling: &Sampling) -> Step {
     match cells[index].next(sampling) {
         NextStep::Attempt(purpose, sample) => {
+            // Before each sample, and not after each round: cells that are ahead wait.
             match stopping_rule.map_or(StoppingDecision::Continue, |rule| rule(cells, index)) {
                 StoppingDecision::Continue => Step::Attempt(purpose, sample),
                 StoppingDecision::Wait => Step::Wait,
@@ -355,6 +353,7 @@ fn blocks(cells: &[Cell]) -> Vec<Block> {
         let mut groups: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
         for (index, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.block == block) {
             match groups.iter_mut().find(|(group, _)| group.is_some() && *group == cell.group) {
+                // The variants of a case are a group, which is sampled one after the other in each round.
                 Some((_, members)) => members.push(index),
                 None => groups.push((cell.group, vec![index])),
             }
@@ -392,7 +391,7 @@ impl<W: FnMut(Progress)> Sampler for SampleLoop<'_, W> {
                 }
             };
             self.attempt(index, purpose, sample).await?;
-            if purpose == Purpose::Sample {
+            if purpose == AttemptPurpose::Sample {
                 return self.after_sample(index).await;
             }
         }
@@ -434,7 +433,7 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         next(&self.cells, index, self.stopping_rule, &self.context.sampling)
     }
 
-    async fn attempt(&mut self, index: usize, purpose: Purpose, sample: u32) -> Result<(), RunError> {
+    async fn attempt(&mut self, index: usize, purpose: AttemptPurpose, sample: u32) -> Result<(), RunError> {
         let sampling = &self.context.sampling;
         let cell = &self.cells[index];
         (self.watch)(Progress::AttemptStarted {
@@ -504,10 +503,10 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         self.ended.insert(index);
         self.cells[index].end();
         let of_test = |other: &CellId| test_of(other) == test_of(&id);
-        match (0..self.cells.len()).all(|index| self.ended.contains(&index) || !of_test(&self.cells[index].planned.id))
-        {
-            true => self.publish(&id).await,
-            false => Ok(()),
+        if (0..self.cells.len()).all(|index| self.ended.contains(&index) || !of_test(&self.cells[index].planned.id)) {
+            self.publish(&id).await
+        } else {
+            Ok(())
         }
     }
 

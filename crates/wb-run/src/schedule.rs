@@ -10,7 +10,6 @@ use wb_plan::SamplingOrder;
 pub enum Turn {
     /// The cell needs another turn.
     Again,
-    /// The cell is done.
     Done,
     /// The schedule ends.
     Stop,

@@ -4,7 +4,7 @@ use wb_agent::{Command, ExitReason, Group, Process, ProcessOutput};
 use wb_model::Nanos;
 use wb_model::secrets::mask_command_line;
 use wb_plan::tools::split_words;
-use wb_tests::{Attempt, Failure};
+use wb_test::{Attempt, Failure};
 
 use crate::cleanup::{CleanupReport, add_failure};
 

@@ -11,9 +11,7 @@ use wb_plan::{Cell, PlanWorkers};
 /// A worker of a run.
 #[derive(Debug, Clone)]
 pub struct PooledWorker {
-    /// Handle of the worker.
     pub worker: Worker,
-    /// Facts of its machine.
     pub facts: Arc<Facts>,
     /// Address for connections from other workers, if configured.
     pub address: Option<String>,
@@ -24,9 +22,7 @@ pub struct PooledWorker {
 /// The console of a guest: a file of its host.
 #[derive(Debug, Clone)]
 pub struct GuestConsole {
-    /// The host.
     pub host: Worker,
-    /// Path on the host.
     pub path: String,
 }
 

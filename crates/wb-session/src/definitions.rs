@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use wb_declarative::{DefinitionError, add_folder, add_run};
 use wb_diagnostics::SourceText;
+use wb_peers_worker::Peers;
 use wb_plan::Catalog;
 use wb_record::RunFolder;
-use wb_tests::net::Net;
-use wb_tests::peers::Peers;
-use wb_tests::{DefinitionError, Registry};
+use wb_test::Registry;
+use wb_workloads::net::Net;
 
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
@@ -29,14 +30,14 @@ pub fn registry(tests_d: &[PathBuf], beside_plan: Option<&Path>, events: &EventS
 /// # Errors
 /// When a folder cannot be read.
 pub fn registry_of_run(run: &RunFolder, tests_d: &[PathBuf], events: &EventSink) -> Result<Registry, SessionError> {
-    let mut registry = Registry::built_in();
+    let mut registry = wb_tests::built_in();
     let mut unreadable = Vec::new();
     if let Some(folder) = user_folder() {
-        unreadable.extend(registry.add_folder(&folder).map_err(definition_error)?);
+        unreadable.extend(add_folder(&mut registry, &folder).map_err(definition_error)?);
     }
-    unreadable.extend(registry.add_run(run).map_err(definition_error)?);
+    unreadable.extend(add_run(&mut registry, run).map_err(definition_error)?);
     for folder in tests_d {
-        unreadable.extend(registry.add_folder(folder).map_err(definition_error)?);
+        unreadable.extend(add_folder(&mut registry, folder).map_err(definition_error)?);
     }
     unreadable.into_iter().for_each(|error| events.emit(SessionEvent::DefinitionSkipped(error)));
     Ok(registry)
@@ -59,14 +60,14 @@ pub fn registry_for(
 ) -> Result<Registry, SessionError> {
     let beside = beside_plan.map(Path::to_owned).filter(|folder| folder.is_dir());
     let optional = user_folder().into_iter().chain(beside);
-    let mut registry = Registry::built_in();
+    let mut registry = wb_tests::built_in();
     if let Some(folder) = beside_plan.and_then(Path::parent) {
         registry.add(Net::with_profile_folder(folder));
         registry.add(Peers::with_folder(folder));
     }
     let mut unreadable = Vec::new();
     for folder in optional.chain(tests_d.iter().cloned()) {
-        unreadable.extend(registry.add_folder(&folder).map_err(definition_error)?);
+        unreadable.extend(add_folder(&mut registry, &folder).map_err(definition_error)?);
     }
     for error in unreadable {
         let may_be_requested = |test: &&str| may_define(&error, test).unwrap_or(registry.declaration(test).is_none());

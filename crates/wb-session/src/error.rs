@@ -18,15 +18,16 @@ pub enum SessionError {
     /// A run folder that cannot be read or written.
     #[error(transparent)]
     Record(#[from] wb_record::RecordError),
-    /// A run that failed.
     #[error(transparent)]
     Run(#[from] wb_run::RunError),
     /// A run that cannot be studied.
     #[error(transparent)]
     Study(#[from] wb_study::StudyError),
-    /// A worker that failed.
     #[error(transparent)]
     Worker(#[from] wb_agent::WorkerError),
+    /// A device that benches cannot be run on.
+    #[error(transparent)]
+    Contention(#[from] wb_contention_worker::ContentionError),
     /// Builds that cannot be read.
     #[error(transparent)]
     Source(#[from] wb_compare::SourceError),
@@ -40,7 +41,6 @@ pub enum SessionError {
         operation: &'static str,
         /// Its path in backticks, or what it is.
         subject: String,
-        /// The cause.
         source: std::io::Error,
     },
     /// A host that cannot be reached.
@@ -61,12 +61,10 @@ pub enum SessionError {
     /// A host on which changes of a run remain.
     #[error("`{host}`: {still}")]
     StillChanged {
-        /// The host.
         host: wb_model::WorkerName,
         /// What is still changed, and why.
         still: wb_agent::UnrevertedChanges,
     },
-    /// An invalid provisioner.
     #[error(transparent)]
     Provisioner(#[from] wb_profile::provision::ParseProvisionerError),
     /// A setup script that cannot be read.
@@ -74,25 +72,17 @@ pub enum SessionError {
     Script(#[from] wb_profile::script::ReadScriptError),
     /// An invalid definition of a test.
     #[error(transparent)]
-    Definition(wb_tests::DefinitionError),
-    /// An invalid knob set.
+    Definition(wb_declarative::DefinitionError),
     #[error("{}: {reason}", .path.display())]
-    KnobSet {
-        /// Its file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
+    KnobSet { path: PathBuf, reason: String },
     /// A secret that cannot be protected.
     #[error(transparent)]
     Secret(#[from] crate::secrets::SecretError),
-    /// A program that would publish the run and does not exist.
     #[error("no such program: `{0}`, which would publish the run")]
     NoPublisher(String),
     /// A selection that names a parameter or a value which no cell has.
     #[error("{message}")]
     UnmatchedSelection {
-        /// The error message.
         message: String,
         /// What the cells have instead.
         help: String,
@@ -107,39 +97,23 @@ pub enum SessionError {
         /// Number of excluded cells.
         skipped: usize,
     },
-    /// A run folder with another plan.
     #[error("{} holds another plan: `{recorded}`, not `{requested}`", .folder.display())]
     OtherPlan {
-        /// The run folder.
         folder: PathBuf,
         /// The plan in the folder.
         recorded: String,
-        /// The requested plan.
         requested: String,
     },
-    /// Several profiles for a command that measures in one.
     #[error("`{command}` measures in one profile, but {profiles} were given")]
-    SeveralProfiles {
-        /// The command.
-        command: &'static str,
-        /// Number of profiles.
-        profiles: usize,
-    },
-    /// A profile whose definition differs from that with which the folder was measured.
+    SeveralProfiles { command: &'static str, profiles: usize },
+    /// A profile that is defined differently now than when the folder was measured.
     #[error("{} was measured with a different definition of profile `{profile}`", .folder.display())]
-    RedefinedProfile {
-        /// The run folder.
-        folder: PathBuf,
-        /// The profile.
-        profile: wb_model::ProfileName,
-    },
-    /// A profile that cannot be serialised.
+    RedefinedProfile { folder: PathBuf, profile: wb_model::ProfileName },
     #[error("cannot record the profile: {0}")]
     UnrecordableProfile(#[source] serde_json::Error),
     /// The user interrupted the preparation.
     #[error("interrupted before anything was measured")]
     Interrupted {
-        /// The run folder.
         folder: PathBuf,
         /// Whether the user gave the folder with `--into`.
         is_folder_given: bool,
@@ -222,13 +196,13 @@ impl SessionError {
                 return Some(format!("`weighbridge plan {plan}` without --select and --ignore lists all {skipped}"));
             }
             Self::SeveralProfiles { command, .. } => return Some(format!("run `{command}` once for each profile")),
-            Self::Provisioner(_) | Self::Script(_) => "see docs/provisioning.md",
-            Self::Definition(wb_tests::DefinitionError::Read { source, .. })
+            Self::Provisioner(_) | Self::Script(_) => "see docs/profiles.md",
+            Self::Definition(wb_declarative::DefinitionError::Read { source, .. })
                 if source.kind() == std::io::ErrorKind::NotFound =>
             {
                 "name an existing folder"
             }
-            Self::Definition(wb_tests::DefinitionError::Record(error)) => return error.help().map(str::to_owned),
+            Self::Definition(wb_declarative::DefinitionError::Record(error)) => return error.help().map(str::to_owned),
             Self::Definition(_) => crate::definitions::HELP,
             Self::KnobSet { .. } => {
                 "a set has a `summary` and, under [knobs], one value per knob; docs/tune.md lists the knobs"

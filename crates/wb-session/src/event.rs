@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use wb_agent::RevertedChange;
+use wb_declarative::DefinitionError;
 use wb_fleet::{ConnectWarning, HostParamMismatch, Transfer};
 use wb_knobs::tune::KnobResult;
 use wb_model::{ProfileName, TestName, WorkerName};
 use wb_plan::Shortfall;
 use wb_profile::ProfileErrorKind;
 use wb_run::preparation::SetupEvent;
-use wb_tests::DefinitionError;
 
 use crate::bisect::RevisionVerdict;
 use crate::error::SessionError;
@@ -27,7 +27,6 @@ pub enum SessionEvent {
     UnmatchedPattern(String),
     /// The time budget is too small for the minimum number of samples.
     BudgetShortfall {
-        /// The test.
         test: TestName,
         /// Number of its cells (combinations of its parameters, on their workers) with this shortfall.
         cells: usize,
@@ -46,7 +45,6 @@ pub enum SessionEvent {
     Preparation(SetupEvent),
     /// A run starts in a profile (settings applied to the hosts) and is recorded in this folder.
     RunStarted(PathBuf),
-    /// Progress of the run.
     RunProgress(Box<wb_run::Progress>),
     /// The run in a profile has ended.
     RunEnded,
@@ -54,7 +52,6 @@ pub enum SessionEvent {
     ResultsKeptAfterError(PathBuf),
     /// The user interrupted the session, which can be resumed.
     Interrupted {
-        /// The run folder.
         folder: PathBuf,
         /// Whether the user gave the folder with `--into`.
         is_folder_given: bool,
@@ -74,7 +71,6 @@ pub enum SessionEvent {
     RevisionClassified {
         /// The revision.
         name: String,
-        /// The verdict.
         verdict: RevisionVerdict,
     },
     /// The user interrupted the bisection in this folder, which can be resumed.

@@ -90,15 +90,15 @@ mod tests {
         let (path, cache) = (folder.path().join("program"), cache.path().join("weighbridge"));
         let hash = || hash(File::open(&path).unwrap(), Some(&cache)).unwrap();
         fs::write(&path, "one").unwrap();
-        assert_eq!(hash(), Sha256::of(b"one"));
+        assert_eq!(hash(), Sha256::digest(b"one"));
         assert!(!cache.exists(), "it changed a moment ago");
         // A cached hash is believed, whatever it is, as long as the file is the same.
-        let other = Sha256::of(b"other");
+        let other = Sha256::digest(b"other");
         write(&cache, &HashedFile::new(&fs::metadata(&path).unwrap(), other.clone())).unwrap();
         assert_eq!(hash(), other);
         // Same length and name.
         fs::write(&path, "two").unwrap();
-        assert_eq!(hash(), Sha256::of(b"two"));
+        assert_eq!(hash(), Sha256::digest(b"two"));
     }
 
     #[test]
@@ -107,14 +107,14 @@ mod tests {
         let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let path = folder.path().join("program");
         fs::write(&path, "one").unwrap();
-        write(cache.path(), &HashedFile::new(&fs::metadata(&path).unwrap(), Sha256::of(b"other"))).unwrap();
+        write(cache.path(), &HashedFile::new(&fs::metadata(&path).unwrap(), Sha256::digest(b"other"))).unwrap();
         let hash = || hash(File::open(&path).unwrap(), Some(cache.path())).unwrap();
-        assert_eq!(hash(), Sha256::of(b"other"));
+        assert_eq!(hash(), Sha256::digest(b"other"));
         fs::set_permissions(cache.path().join(FILE), fs::Permissions::from_mode(0o666)).unwrap();
-        assert_eq!(hash(), Sha256::of(b"one"));
+        assert_eq!(hash(), Sha256::digest(b"one"));
         for garbage in ["", "{", "[1]", "{\"device\":1}"] {
             fs::write(cache.path().join(FILE), garbage).unwrap();
-            assert_eq!(hash(), Sha256::of(b"one"), "{garbage}");
+            assert_eq!(hash(), Sha256::digest(b"one"), "{garbage}");
         }
     }
 }

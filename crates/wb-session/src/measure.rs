@@ -25,13 +25,12 @@ use crate::request::MeasureRequest;
 use crate::result::MeasureResult;
 use crate::secrets;
 
-/// A measurement session: what is measured, on which hosts, and where it is recorded.
+/// A measurement session: the tests, the hosts and the run folder.
 pub struct MeasureSession<'a> {
     /// The requested tests and sampling.
     pub(crate) request: &'a MeasureRequest,
     /// Where it measures and records.
     pub(crate) options: &'a SessionOptions,
-    /// Metadata to record.
     pub(crate) metadata: BTreeMap<String, String>,
     /// Preparation of hosts and workers.
     pub(crate) preparation: HostPreparation,
@@ -120,6 +119,7 @@ impl<'a> MeasureSession<'a> {
         }
         refuse_local_kernel_arguments(&profiles, &self.options.hosts)?;
         let program_sha256 = current_program_hash()?;
+        // Only a folder in which nothing happened to a machine is removed again after an error.
         let is_new = !self.folder().join("run.json").is_file();
         begin_run(self.folder(), self.to_record())?;
         let measured = self.run_in_profiles(&profiles, program_sha256, &mut plan);
@@ -266,8 +266,8 @@ fn require_known_knob_values(mut preflights: Vec<Preflight>) -> Result<Vec<Prefl
     let is_unknown =
         |obstacle: &ProfileErrorKind| matches!(obstacle, ProfileErrorKind::Knob { is_unknown_value: true, .. });
     for Preflight { profile, host, obstacles, .. } in &mut preflights {
-        if let Some(at) = obstacles.iter().position(is_unknown) {
-            let kind = Box::new(obstacles.swap_remove(at));
+        if let Some(position) = obstacles.iter().position(is_unknown) {
+            let kind = Box::new(obstacles.swap_remove(position));
             return Err(ProfileError { profile: profile.clone(), host: host.clone(), kind }.into());
         }
     }
@@ -289,9 +289,7 @@ pub(crate) struct SessionContext<'a> {
 
 /// Combined outcome of the runs in all profiles.
 pub(crate) struct SessionOutcome {
-    /// Whether measuring has started.
     pub(crate) has_started: bool,
-    /// Their combined end.
     pub(crate) end: RunEnd,
     /// Number of profiles that could not be applied or reverted.
     pub(crate) failed_profiles: usize,

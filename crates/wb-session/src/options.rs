@@ -1,34 +1,56 @@
 //! Options of a session.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 
+use clap::{ArgGroup, Args};
 use wb_model::Nanos;
 
-/// Selection of hosts; this machine if neither hosts nor an inventory are given.
-#[derive(Debug, Clone, Default)]
+/// Selection of hosts
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Hosts")]
 pub struct HostSelection {
-    /// Hosts or groups of the inventory, or `[NAME:]ADDRESS`; `local` is this machine.
+    /// Hosts to use instead of this machine: hosts or groups of the inventory, or ssh addresses with an optional name:
+    /// `root@10.0.0.1`, `a:bench@lab2:2222`; `local` is this machine. All hosts are used at the same time
+    #[arg(long, value_name = "[NAME:]ADDRESS", value_delimiter = ',')]
     pub hosts: Vec<String>,
-    /// Inventory file; without `hosts`, all its hosts are selected.
+    /// Inventory file (hosts.toml); without --hosts, all its hosts are used
+    #[arg(long, value_name = "FILE")]
     pub inventory: Option<PathBuf>,
-    /// Alternative configuration file of ssh.
+    /// Alternative ssh configuration file, as for `ssh -F`
+    #[arg(long, value_name = "FILE", value_parser = parse_text_path)]
     pub ssh_config: Option<PathBuf>,
 }
 
-/// Hosts, with their parameters and profiles.
-#[derive(Debug, Clone, Default)]
+impl HostSelection {
+    /// Whether any host or inventory was given.
+    pub fn is_given(&self) -> bool {
+        !self.hosts.is_empty() || self.inventory.is_some()
+    }
+}
+
+/// Selection of hosts, with their parameters and profiles
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Hosts")]
 pub struct HostOptions {
-    /// The hosts.
+    /// Selection of hosts
+    #[command(flatten)]
     pub selection: HostSelection,
-    /// Folders with files of hosts and profiles.
+    /// Folder with host files: run-perf's hosts/ADDRESS.yaml, profiles.d, guest XML; may be given more than once
+    #[arg(long, value_name = "DIR", value_parser = parse_existing_folder)]
     pub paths: Vec<PathBuf>,
-    /// Parameters of hosts as JSON, which override those of files.
+    /// Override host parameters: `{"a": {"guest-cpus": 4}}`, or `{"guest-cpus": 4}` for all hosts
+    #[arg(long, value_name = "JSON")]
     pub force_params: Option<String>,
-    /// Distribution of all hosts.
+    /// Override the distribution of all hosts: `debian-12`
+    #[arg(long, value_name = "NAME")]
     pub distro: Option<String>,
-    /// Distribution of all guests.
+    /// Distribution of all guests
+    #[arg(long, value_name = "NAME")]
     pub guest_distro: Option<String>,
-    /// Profiles to measure in, `PROFILE[:JSON]`; none for the unchanged hosts.
+    /// Profiles to measure in, applied and reverted one after the other: `Localhost,TunedHost`,
+    /// `'DefaultLibvirt:{"force-guest-cpus": 2}'`; `weighbridge profile list` shows all. May be given more than once
+    #[arg(long, value_name = "PROFILE[:JSON]")]
     pub profiles: Vec<String>,
 }
 
@@ -39,24 +61,36 @@ impl From<HostSelection> for HostOptions {
     }
 }
 
-/// Preparation of hosts and workers before measuring.
-#[derive(Debug, Clone)]
+/// Preparation of machines before measuring
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Preparation of machines")]
+#[command(group = ArgGroup::new("set_up_hosts").multiple(true))]
 pub struct PreparationOptions {
-    /// Provisioners, `NAME[:JSON]`.
+    /// Provision the hosts first, once per run: `command:{"command": "PROGRAM %(host)s"}`, `ansible:{"playbook":
+    /// "site.yml"}`, or your own program weighbridge-provision-NAME; may be given more than once
+    #[arg(id = "provisioner", long = "provisioner", value_name = "NAME[:JSON]")]
     pub provisioners: Vec<String>,
-    /// Script to run on every host, with arguments.
+    /// Run this script on every host before any profile, once per boot; arguments may follow the file name
+    #[arg(long, value_name = "FILE", group = "set_up_hosts")]
     pub host_setup_script: Option<String>,
-    /// Whether hosts reboot after the setup script.
+    /// Reboot every host after the host setup script, and continue when it is back
+    #[arg(long, requires = "set_up_hosts")]
     pub host_setup_script_reboot: bool,
-    /// Packages to install on every host.
+    /// Install packages on every host with dnf after the host setup script: names, files or URLs; may be given more
+    /// than once
+    #[arg(id = "host_rpms", long = "host-rpms", value_name = "PACKAGE", group = "set_up_hosts")]
     pub host_packages: Vec<String>,
-    /// Script to run on every worker, with arguments.
+    /// Run this script on every worker, host or guest, before its first test, once per boot
+    #[arg(long, value_name = "FILE")]
     pub worker_setup_script: Option<String>,
-    /// Packages to install on every worker.
+    /// Install packages on every worker with dnf after the worker setup script; may be given more than once
+    #[arg(id = "worker_rpms", long = "worker-rpms", value_name = "PACKAGE")]
     pub worker_packages: Vec<String>,
-    /// Time limit for a script.
+    /// Time limit for a script
+    #[arg(long, value_name = "TIME", default_value = "1h")]
     pub script_limit: Nanos,
-    /// Time limit for a reboot.
+    /// Time limit for a reboot
+    #[arg(long, value_name = "TIME", default_value = "10min")]
     pub reboot_limit: Nanos,
 }
 
@@ -85,12 +119,20 @@ pub fn new_run_folder(prefix: &str) -> PathBuf {
 /// Where a session measures and records.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
-    /// The run folder.
     pub run_folder: RunFolderOptions,
-    /// The hosts.
     pub hosts: HostOptions,
-    /// Their preparation.
     pub preparation: PreparationOptions,
     /// The command line to record, from which a user can repeat the run.
     pub command: Vec<String>,
+}
+
+/// Parses a path that is passed on as text, and thus must be UTF-8.
+pub fn parse_text_path(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(text))
+}
+
+/// Parses the path of an existing folder.
+pub fn parse_existing_folder(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    if path.is_dir() { Ok(path) } else { Err("no such folder".to_owned()) }
 }

@@ -130,6 +130,7 @@ mod tests {
 
     use super::*;
 
+    // A run refused the cell only after the guests had booted.
     #[test]
     fn a_cpu_that_no_guest_has_is_missing() {
         let guest = |name: &str, cpus| PlannedGuest {

@@ -1,4 +1,5 @@
-//! The part of a session in one profile: applies it, measures, and reverts it.
+//! The part of a session in one profile: applies it, measures, and reverts it. Each profile is an invocation of its own
+//! in the same run, because the plan needs the facts of guests.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +98,7 @@ impl MeasureSession<'_> {
         Ok(end?)
     }
 
-    /// Refuses a profile whose definition differs from the one of its name in which this folder has samples.
+    /// Refuses a profile if this folder has samples of another profile of the same name.
     fn require_same_profile(&self, named: &NamedProfile) -> Result<(), SessionError> {
         if !self.folder().join("run.json").is_file() {
             return Ok(());
@@ -156,6 +157,7 @@ impl MeasureSession<'_> {
         if !state.pool.workers.is_empty() {
             self.preparation.set_up_workers(self.folder(), &mut state.pool, &self.events).await?;
             // The last action before the plan: whatever prepared the machines may have changed them.
+            // After every preparation: the plan is made from them.
             state.pool.read_facts().await?;
             require_any_host(&state.pool)?;
         }

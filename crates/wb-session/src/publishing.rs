@@ -27,7 +27,6 @@ pub(crate) struct PublishConfig {
 /// How much of a run is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishState {
-    /// Publishing was not requested.
     NotRequested,
     /// Everything had been published before.
     UpToDate,

@@ -1,11 +1,11 @@
-//! What to measure, from which the plan of each profile is made.
+//! The request of a session: the tests and settings that make up the plan of each profile.
 
 use std::collections::BTreeMap;
 
 use wb_model::CellId;
 use wb_plan::{Catalog, Plan, PlanWorkers, Request, Sampling, SelectableCell, Selection, UnmatchedAssignment, spec};
 use wb_profile::NamedProfile;
-use wb_tests::Registry;
+use wb_test::Registry;
 
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
@@ -21,13 +21,10 @@ pub struct MeasureRequest {
     pub text: Option<String>,
     /// The publishing command of the plan.
     pub publish: Option<String>,
-    /// The tests.
     pub requests: Vec<Request>,
-    /// Sampling options.
     pub sampling: Sampling,
     /// Which cells to measure.
     pub selection: Selection,
-    /// The available tests.
     pub registry: Registry,
 }
 
@@ -72,10 +69,11 @@ impl MeasureRequest {
 
     /// All cells of a plan, the skipped ones included.
     fn selectable_cells<'a>(&'a self, plan: &'a Plan) -> Vec<SelectableCell<'a>> {
-        let cells = plan.cells.iter().map(|cell| (&cell.id, &cell.params));
-        let skipped = plan.skipped.iter().map(|cell| (&cell.id, &cell.params));
-        let selectable = |(id, params): (&'a CellId, _)| {
-            SelectableCell::new(id, params, self.registry.declaration(id.test.as_str()))
+        let cells = plan.cells.iter().map(|cell| (&cell.id, &cell.params, &cell.matrix_name));
+        let skipped = plan.skipped.iter().map(|cell| (&cell.id, &cell.params, &cell.matrix_name));
+        let selectable = |(id, params, matrix_name): (&'a CellId, _, &'a Option<String>)| {
+            let declaration = self.registry.declaration(id.test.as_str());
+            SelectableCell::new(id, params, declaration).with_matrix_name(matrix_name.as_deref())
         };
         cells.chain(skipped).map(selectable).collect()
     }

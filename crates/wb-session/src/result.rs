@@ -1,14 +1,13 @@
 //! Results of a session.
 
+use wb_results::Study;
 use wb_run::RunEnd;
-use wb_study::Study;
 
 use crate::publishing::PublishState;
 
 /// Result of a session that was not ended by an error.
 #[derive(Debug)]
 pub struct MeasureResult {
-    /// How the run ended.
     pub end: RunEnd,
     /// The study of everything in the folder.
     pub study: Study,
@@ -20,7 +19,7 @@ pub struct MeasureResult {
     pub(crate) failed_profiles: usize,
 }
 
-/// Whether a session reached what was requested.
+/// Whether a session reached its goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStatus {
     /// Everything is measured and published as requested.
@@ -39,6 +38,8 @@ impl MeasureResult {
 
     /// Whether the session reached what was requested.
     pub fn status(&self) -> SessionStatus {
+        // A cell that did not converge is no shortfall: its interval shows the precision. One with fewer samples than
+        // its rule requires is.
         let falls_short = self.shortfall_count() > self.expected_failures || self.failed_profiles > 0;
         match self.end {
             RunEnd::Interrupted => SessionStatus::Interrupted,

@@ -6,31 +6,17 @@ use wb_plan::Plan;
 /// Why a secret cannot be protected.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// The environment variable is not set.
     #[error("--secret-from: environment variable `{0}` is not set")]
     NoVariable(String),
-    /// The file cannot be read.
     #[error("--secret-from: cannot read `{path}`: {source}")]
-    File {
-        /// Its path.
-        path: String,
-        /// The cause.
-        source: std::io::Error,
-    },
+    File { path: String, source: std::io::Error },
     /// It contains no line that is long enough to be masked.
     #[error("--secret-from {0}: no line has at least {MIN_SECRET_LENGTH} characters")]
     TooShort(String),
-    /// It would be part of a cell name, which cannot be masked.
     #[error("a declared secret is part of a cell name of `{0}`")]
     InName(String),
-    /// A value that is part of cell names appears to contain a secret.
     #[error("`{axis}` of `{test}` appears to contain a secret, and its value is part of cell names")]
-    LikelyInName {
-        /// The test.
-        test: String,
-        /// The parameter.
-        axis: String,
-    },
+    LikelyInName { test: String, axis: String },
 }
 
 impl SecretError {

@@ -1,4 +1,4 @@
-//! Whether samples of one side are as often above as below those of another one, whatever the spreads of both.
+//! Tests whether samples of one side are above those of the other as often as below, whatever the spreads of both.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -15,8 +15,8 @@ pub(crate) struct RelativeEffect {
 }
 
 impl RelativeEffect {
-    /// Of ascending sides, with `shift` subtracted from the second one.
-    pub(crate) fn of(a: &[f64], b: &[f64], shift: f64) -> Self {
+    /// The effect of two ascending sides, with `shift` subtracted from the second one.
+    pub(crate) fn new(a: &[f64], b: &[f64], shift: f64) -> Self {
         let [(of_a, _), (of_b, share)] = [(a, b, shift), (b, a, -shift)].map(|(side, other, shift)| {
             let placements = placements(side, other, shift);
             let mean = placements.iter().sum::<f64>() / placements.len() as f64;
@@ -60,7 +60,7 @@ fn placements(side: &[f64], other: &[f64], shift: f64) -> Vec<f64> {
 pub(crate) fn include_not_rejected(a: &[f64], b: &[f64], [low, high]: [f64; 2], error: f64) -> [f64; 2] {
     let range = [b[0] - a[a.len() - 1], b[b.len() - 1] - a[0]];
     let width = range[1] - range[0];
-    let is_rejected = |shift: f64| RelativeEffect::of(a, b, shift).p_value() <= error;
+    let is_rejected = |shift: f64| RelativeEffect::new(a, b, shift).p_value() <= error;
     let extend = |end: f64, beyond_all: f64| {
         // At its end itself, which is a difference of two samples, these are equal.
         let (mut inside, mut outside) = (end + (beyond_all - end) * 1e-12, beyond_all);
@@ -89,20 +89,21 @@ mod tests {
         let mut b = [3.0, 3.0, 4.0, 3.0, 1.0, 2.0, 3.0, 1.0, 1.0, 5.0, 4.0];
         a.sort_by(f64::total_cmp);
         b.sort_by(f64::total_cmp);
-        let effect = RelativeEffect::of(&a, &b, 0.0);
+        let effect = RelativeEffect::new(&a, &b, 0.0);
         assert!((effect.effect / effect.error - 3.137_467_482_302_95).abs() < 1e-9, "{}", effect.effect / effect.error);
         assert!((effect.p_value() - 0.005_786_208_666_151_538).abs() < 1e-9, "{}", effect.p_value());
-        let reversed = RelativeEffect::of(&b, &a, 0.0);
+        let reversed = RelativeEffect::new(&b, &a, 0.0);
         assert!((effect.p_value() - reversed.p_value()).abs() < 1e-12);
     }
 
     #[test]
     fn sides_apart_differ_and_equal_ones_do_not() {
-        assert_eq!(RelativeEffect::of(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0], 0.0).p_value(), 0.0);
-        assert_eq!(RelativeEffect::of(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0], 3.0).p_value(), 1.0);
-        assert_eq!(RelativeEffect::of(&[7.0; 6], &[7.0; 9], 0.0).p_value(), 1.0);
+        assert_eq!(RelativeEffect::new(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0], 0.0).p_value(), 0.0);
+        assert_eq!(RelativeEffect::new(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0], 3.0).p_value(), 1.0);
+        assert_eq!(RelativeEffect::new(&[7.0; 6], &[7.0; 9], 0.0).p_value(), 1.0);
     }
 
+    // Otherwise an interval with two tests would be narrower than that of one of them.
     #[test]
     fn an_interval_is_extended_only_by_what_is_not_rejected() {
         let few = [-40.0, -11.0, -3.0, 5.0, 19.0, 30.0];
@@ -110,7 +111,7 @@ mod tests {
         for (a, b) in [(&few[..], &many[..]), (&many[..], &few[..])] {
             let [low, high] = include_not_rejected(a, b, [-1.0, 1.0], 0.05);
             assert!(low < -5.0 && high > 5.0, "{low} {high}");
-            let p = |shift: f64| RelativeEffect::of(a, b, shift).p_value();
+            let p = |shift: f64| RelativeEffect::new(a, b, shift).p_value();
             assert!([low, high].iter().all(|end| p(*end) > 0.05));
             assert!(p(low - 1e-9) <= 0.05 && p(high + 1e-9) <= 0.05);
             assert_eq!(include_not_rejected(a, b, [-100.0, 100.0], 0.05), [-100.0, 100.0]);

@@ -3,8 +3,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MIN_SAMPLES_FOR_INTERVAL, Samples, von_neumann};
 
-/// The minimum number of samples with which dependence can be ruled out: from there on the test finds it in at least
-/// 95 % of the cells whose successive samples correlate by 0.9, and with 12 samples in half of them
+/// The minimum number of samples with which dependence can be ruled out. From 20 samples on, the test finds it in at
+/// least 95 % of the cells whose successive samples correlate by 0.9; with 12 samples, it finds it in half of them.
 pub const MIN_SAMPLES_FOR_DEPENDENCE: usize = 20;
 
 /// Below, no order of the samples is significant at 1 %, and the median has no interval to be widened.
@@ -41,10 +41,12 @@ pub enum DependenceCheck {
 impl Dependence {
     /// Checks for dependence. A finding holds for any number of samples; its absence only for enough of them.
     pub fn check(&self) -> DependenceCheck {
-        match self.p_value < self.significance {
-            true => DependenceCheck::Found,
-            false if self.is_checkable => DependenceCheck::NotFound,
-            false => DependenceCheck::TooFewSamples,
+        if self.p_value < self.significance {
+            DependenceCheck::Found
+        } else if self.is_checkable {
+            DependenceCheck::NotFound
+        } else {
+            DependenceCheck::TooFewSamples
         }
     }
 }
@@ -58,7 +60,7 @@ impl Dependence {
 /// that of ranks.
 pub fn dependence(samples: &Samples) -> Option<Dependence> {
     let n = samples.count();
-    let correlation = (n >= MIN_SAMPLES).then(|| Ranks::of(samples).correlation())?;
+    let correlation = (n >= MIN_SAMPLES).then(|| Ranks::new(samples).correlation())?;
     Some(Dependence {
         correlation,
         p_value: von_neumann::p_value(samples),
@@ -72,19 +74,17 @@ pub fn dependence(samples: &Samples) -> Option<Dependence> {
 /// 0.9, and there are enough samples to miss no more at 5 %
 fn significance_of(count: usize) -> f64 {
     const MIN_SAMPLES_AT_ONE_PERCENT: usize = 25;
-    match (MIN_SAMPLES_FOR_DEPENDENCE..MIN_SAMPLES_AT_ONE_PERCENT).contains(&count) {
-        true => 0.05,
-        false => 0.01,
-    }
+    if (MIN_SAMPLES_FOR_DEPENDENCE..MIN_SAMPLES_AT_ONE_PERCENT).contains(&count) { 0.05 } else { 0.01 }
 }
 
 /// The factor of [`Dependence::widening`], without the test; 1 below 6 samples
 pub fn widening(samples: &Samples) -> f64 {
-    if samples.count() < MIN_SAMPLES { 1.0 } else { widening_of(Ranks::of(samples).correlation()) }
+    if samples.count() < MIN_SAMPLES { 1.0 } else { widening_of(Ranks::new(samples).correlation()) }
 }
 
-/// Of n samples with a first-order autoregressive dependence, a mean varies as that of n·(1 − r)/(1 + r) independent ones
-/// (Bayley, Hammersley 1946); a median a little less
+/// The factor by which dependence widens an interval. The mean of n samples with a first-order autoregressive
+/// dependence varies like the mean of n·(1 − r)/(1 + r) independent samples (Bayley, Hammersley 1946); the median
+/// varies a little less
 fn widening_of(correlation: f64) -> f64 {
     let r = correlation.max(0.0);
     ((1.0 + r) / (1.0 - r)).sqrt()
@@ -94,14 +94,14 @@ fn widening_of(correlation: f64) -> f64 {
 struct Ranks(Vec<f64>);
 
 impl Ranks {
-    fn of(samples: &Samples) -> Self {
+    fn new(samples: &Samples) -> Self {
         let x = samples.in_order();
         let mut order: Vec<usize> = (0..x.len()).collect();
         order.sort_unstable_by(|&a, &b| x[a].total_cmp(&x[b]));
         let (mut centred, mut below) = (vec![0.0; x.len()], 0);
         for equal in order.chunk_by(|&a, &b| x[a] == x[b]) {
             let midrank = (2 * below + equal.len()) as f64 - x.len() as f64;
-            equal.iter().for_each(|&at| centred[at] = midrank);
+            equal.iter().for_each(|&index| centred[index] = midrank);
             below += equal.len();
         }
         Self(centred)
@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn ranks(x: &[f64]) -> Ranks {
-        Ranks::of(&Samples::new(x).unwrap())
+        Ranks::new(&Samples::new(x).unwrap())
     }
 
     #[test]

@@ -52,8 +52,8 @@ fn spread_ties(sorted: &[f64]) -> Vec<f64> {
     }
     let tied = sorted.chunk_by(|a, b| a == b);
     tied.flat_map(|tied| {
-        let middle = |at: usize| (at as f64 + 0.5) / tied.len() as f64 - 0.5;
-        (0..tied.len()).map(move |at| tied[0] + resolution * middle(at))
+        let middle = |index: usize| (index as f64 + 0.5) / tied.len() as f64 - 0.5;
+        (0..tied.len()).map(move |index| tied[0] + resolution * middle(index))
     })
     .collect()
 }
@@ -72,17 +72,17 @@ fn statistic(sorted: &[f64]) -> f64 {
         let within = &steps[first..=last];
         let below = hull(within, |step| step.before, |turn| turn <= 0.0);
         let above = hull(within, |step| step.after, |turn| turn >= 0.0);
-        let distance = |at: usize| above.height[at] - below.height[at];
+        let distance = |index: usize| above.height[index] - below.height[index];
         // Search the corners only, where the maximum is attained: rounding must not put it between them.
         let corners = below.corners.iter().chain(&above.corners).copied();
-        let widest = corners.fold(0, |widest, at| if distance(at) > distance(widest) { at } else { widest });
+        let widest = corners.fold(0, |widest, index| if distance(index) > distance(widest) { index } else { widest });
         if distance(widest) <= gap {
             break;
         }
-        let from = below.corners.iter().copied().filter(|&at| at <= widest).max().unwrap_or(0);
-        let to = above.corners.iter().copied().filter(|&at| at >= widest).min().unwrap_or(within.len() - 1);
-        let convex = (0..from).map(|at| within[at].after - below.height[at]);
-        let concave = (to + 1..within.len()).map(|at| above.height[at] - within[at].before);
+        let from = below.corners.iter().copied().filter(|&index| index <= widest).max().unwrap_or(0);
+        let to = above.corners.iter().copied().filter(|&index| index >= widest).min().unwrap_or(within.len() - 1);
+        let convex = (0..from).map(|index| within[index].after - below.height[index]);
+        let concave = (to + 1..within.len()).map(|index| above.height[index] - within[index].before);
         gap = convex.chain(concave).fold(gap, f64::max);
         if from == 0 && to == within.len() - 1 {
             break;
@@ -118,7 +118,7 @@ struct Hull {
 }
 
 fn hull(steps: &[Step], y: impl Fn(&Step) -> f64, bends_wrong: impl Fn(f64) -> bool) -> Hull {
-    let point = |at: usize| (steps[at].x, y(&steps[at]));
+    let point = |index: usize| (steps[index].x, y(&steps[index]));
     let mut corners: Vec<usize> = Vec::new();
     for next in 0..steps.len() {
         while let [.., a, b] = corners[..] {
@@ -133,8 +133,8 @@ fn hull(steps: &[Step], y: impl Fn(&Step) -> f64, bends_wrong: impl Fn(f64) -> b
     let mut height: Vec<f64> = steps.iter().map(&y).collect();
     for side in corners.windows(2) {
         let ((ax, ay), (bx, by)) = (point(side[0]), point(side[1]));
-        for at in side[0] + 1..side[1] {
-            height[at] = ay + (steps[at].x - ax) / (bx - ax) * (by - ay);
+        for index in side[0] + 1..side[1] {
+            height[index] = ay + (steps[index].x - ax) / (bx - ax) * (by - ay);
         }
     }
     Hull { corners, height }

@@ -13,26 +13,20 @@ use crate::{Interval, MIN_SAMPLES_FOR_INTERVAL, Samples, Summary};
 pub struct Estimate {
     /// The estimate
     pub value: f64,
-    /// Its interval
     pub interval: Result<Interval, NoInterval>,
 }
 
 /// Why an estimate has no interval: completes "no interval: "
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum NoInterval {
-    /// A median that it is derived from has too few samples for one
     #[error(
         "a median of {count} {} has none, it takes {MIN_SAMPLES_FOR_INTERVAL}",
         if *count == 1 { "sample" } else { "samples" }
     )]
-    TooFewSamples {
-        /// Their number
-        count: usize,
-    },
+    TooFewSamples { count: usize },
     /// An end of an interval has no logarithm, which that of a ratio takes
     #[error("a ratio requires samples above zero")]
     NotAboveZero,
-    /// An end is not a finite number
     #[error("its ends are too far apart for a number")]
     Overflow,
 }
@@ -101,7 +95,7 @@ fn finite(interval: Interval) -> Result<Interval, NoInterval> {
 
 /// The standard error of a sum of terms with these standard errors.
 fn correlated_norm(errors: &[f64], correlation: impl Fn(usize, usize) -> f64) -> f64 {
-    let pairs = (0..errors.len()).flat_map(|at| (0..at).map(move |other| (at, other)));
+    let pairs = (0..errors.len()).flat_map(|index| (0..index).map(move |other| (index, other)));
     let shared: f64 = pairs.map(|(a, b)| 2.0 * correlation(a, b).max(0.0) * errors[a] * errors[b]).sum();
     (errors.iter().map(|error| error.powi(2)).sum::<f64>() + shared).sqrt()
 }
@@ -223,7 +217,7 @@ mod tests {
     fn a_missing_interval_is_explained() {
         let samples = Samples::new(&[1.0, 2.0, 3.0]).unwrap();
         let reasons = [
-            Estimate::of_median(&Summary::of(&samples)).interval.unwrap_err(),
+            Estimate::of_median(&Summary::new(&samples)).interval.unwrap_err(),
             NoInterval::NotAboveZero,
             NoInterval::Overflow,
         ];

@@ -75,8 +75,8 @@ impl LogRatios {
 
     /// Removes a block that was added.
     pub fn remove(&mut self, log_ratio: f64) {
-        let at = self.0.partition_point(|other| *other < log_ratio);
-        self.0.remove(at);
+        let position = self.0.partition_point(|other| *other < log_ratio);
+        self.0.remove(position);
     }
 
     /// The median of the means of all pairs of blocks, as a ratio (Hodges, Lehmann 1963); `None` without blocks.
@@ -91,11 +91,11 @@ impl LogRatios {
         let (mut up_to, mut below) = (0, 0);
         // The larger one of a pair is, the fewer others have a mean with it at or below the value.
         let (mut end, mut end_below) = (all.len(), all.len());
-        for (at, one) in all.iter().enumerate() {
+        for (index, one) in all.iter().enumerate() {
             end -= all[..end].iter().rev().take_while(|other| (one + **other) / 2.0 > value).count();
             end_below -= all[..end_below].iter().rev().take_while(|other| (one + **other) / 2.0 >= value).count();
-            up_to += end.saturating_sub(at);
-            below += end_below.saturating_sub(at);
+            up_to += end.saturating_sub(index);
+            below += end_below.saturating_sub(index);
         }
         [up_to, all.len() * (all.len() + 1) / 2 - below]
     }
@@ -113,9 +113,9 @@ impl FromIterator<f64> for LogRatios {
 /// a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExclusionP {
-    /// Of an interval that ends below the value.
+    /// For an interval that ends below the value.
     pub below: f64,
-    /// Of an interval that begins above the value.
+    /// For an interval that begins above the value.
     pub above: f64,
 }
 
@@ -164,8 +164,8 @@ impl GroupSequentialTest {
     }
 
     fn look(&self, blocks: &LogRatios) -> Option<&Look> {
-        let at = self.looks.binary_search_by_key(&blocks.0.len(), |look| look.blocks).ok()?;
-        Some(&self.looks[at])
+        let index = self.looks.binary_search_by_key(&blocks.0.len(), |look| look.blocks).ok()?;
+        Some(&self.looks[index])
     }
 }
 
@@ -179,8 +179,8 @@ impl Look {
 
     /// The p-value of a sum of ranks; 1 if it is above [`LARGEST_P`].
     fn p_value(&self, sum: usize) -> f64 {
-        let at = self.critical.partition_point(|critical| critical.is_none_or(|critical| critical < sum));
-        P_VALUES.get(at).copied().unwrap_or(1.0)
+        let position = self.critical.partition_point(|critical| critical.is_none_or(|critical| critical < sum));
+        P_VALUES.get(position).copied().unwrap_or(1.0)
     }
 }
 
@@ -194,11 +194,11 @@ struct NullSimulation {
 
 impl NullSimulation {
     fn new() -> Self {
-        let sequence = |at| NullSequence {
+        let sequence = |index| NullSequence {
             positive: Vec::new(),
             positive_count: 0,
             sum: 0,
-            positive_probability: SIGN_PROBABILITIES[at % SIGN_PROBABILITIES.len()],
+            positive_probability: SIGN_PROBABILITIES[index % SIGN_PROBABILITIES.len()],
             step: P_VALUES.len(),
         };
         Self {
@@ -216,8 +216,8 @@ impl NullSimulation {
 
     /// Spends the error of an analysis, up to this fraction of every p-value; returns the critical sums of the p-values.
     ///
-    /// From the smallest sum on, each has the smallest p-value, not below that of smaller sums, with which neither this
-    /// one nor a larger one exceeds what may be spent.
+    /// Starting from the smallest sum, each gets the smallest p-value that is not below the p-values of smaller sums,
+    /// and with which neither this sum nor a larger one exceeds the spendable error.
     fn spend(&mut self, spendable: f64) -> Vec<Option<usize>> {
         let weights = null_weights(self.sequences.first().map_or(0, |sequence| sequence.positive.len()));
         self.sequences.sort_by_key(NullSequence::smaller_sum);
@@ -230,19 +230,19 @@ impl NullSimulation {
                 .filter(|sequence| sequence.step > step)
                 .map(|sequence| (sequence.step, weights[sequence.positive_count]))
                 .collect();
-            improving.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(*at));
-            let mut charges = vec![0.0; improving.first().map_or(step, |(at, _)| *at) - step];
+            improving.sort_unstable_by_key(|(index, _)| std::cmp::Reverse(*index));
+            let mut charges = vec![0.0; improving.first().map_or(step, |(index, _)| *index) - step];
             let (mut charge, mut next) = (0.0, improving.iter().peekable());
-            for at in (step..step + charges.len()).rev() {
-                while let Some((_, weight)) = next.next_if(|(largest, _)| *largest > at) {
+            for index in (step..step + charges.len()).rev() {
+                while let Some((_, weight)) = next.next_if(|(largest, _)| *largest > index) {
                     charge += weight;
                 }
-                if self.spent[at] + charge > P_VALUES[at] * spendable {
-                    charges.drain(..=at - step);
-                    step = at + 1;
+                if self.spent[index] + charge > P_VALUES[index] * spendable {
+                    charges.drain(..=index - step);
+                    step = index + 1;
                     break;
                 }
-                charges[at - step] = charge;
+                charges[index - step] = charge;
             }
             if step == P_VALUES.len() {
                 break;
@@ -255,8 +255,8 @@ impl NullSimulation {
                 sequence.step = sequence.step.min(step);
             }
         }
-        for at in 1..critical.len() {
-            critical[at] = critical[at].max(critical[at - 1]);
+        for index in 1..critical.len() {
+            critical[index] = critical[index].max(critical[index - 1]);
         }
         critical
     }
@@ -292,12 +292,12 @@ struct NullSequence {
 
 impl NullSequence {
     fn toss(&mut self, random: &mut ChaCha8Rng) {
-        let at = random.random_range(0..=self.positive.len());
+        let index = random.random_range(0..=self.positive.len());
         let positive = random.random_bool(self.positive_probability);
         // The rank of every larger difference increases by one.
-        let larger = self.positive[at..].iter().filter(|positive| **positive).count();
-        self.sum += larger + if positive { at + 1 } else { 0 };
-        self.positive.insert(at, positive);
+        let larger = self.positive[index..].iter().filter(|positive| **positive).count();
+        self.sum += larger + if positive { index + 1 } else { 0 };
+        self.positive.insert(index, positive);
         self.positive_count += usize::from(positive);
     }
 
@@ -345,7 +345,7 @@ mod tests {
     fn analyses_are_nested_and_invert() {
         let test = GroupSequentialTest::new(&(1..=20).collect::<Vec<_>>());
         assert!(test.looks.iter().all(|look| look.critical.is_sorted()));
-        let logs: LogRatios = (0..20).map(|at| 0.04 + 0.01 * f64::from(at * 7 % 11 - 5)).collect();
+        let logs: LogRatios = (0..20).map(|index| 0.04 + 0.01 * f64::from(index * 7 % 11 - 5)).collect();
         let ExclusionP { above, below } = test.exclusion(&logs, 1.0).unwrap();
         assert!(above < 0.01 && below == 1.0, "{above} {below}");
         for (error, excluded) in [(above, true), (above * 0.97, false)] {

@@ -60,7 +60,6 @@ pub struct HodgesLehmann<'a> {
 /// The shift between two sides on its scale: of the logarithms, or of the values where a sample is not above zero.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shift {
-    /// The estimate.
     pub estimate: f64,
     /// Its confidence interval; `None` if there are too few samples for the confidence.
     pub interval: Option<Interval>,
@@ -82,7 +81,7 @@ pub(crate) enum ShiftScale {
 }
 
 impl ShiftScale {
-    pub(crate) fn of(a: &Samples, b: &Samples) -> Self {
+    pub(crate) fn new(a: &Samples, b: &Samples) -> Self {
         let is_zero = |side: &Samples| side.min() == 0.0 && side.max() == 0.0;
         let has_no_zero = |side: &Samples| side.min() > 0.0 || side.max() < 0.0;
         match a.min().min(b.min()) {
@@ -110,14 +109,14 @@ impl ShiftScale {
 }
 
 impl<'a> HodgesLehmann<'a> {
-    /// Of `b` to `a`.
+    /// The estimator of the ratio of `b` to `a`.
     pub fn new(a: &'a Samples, b: &'a Samples) -> Self {
-        Self { a, b, scale: ShiftScale::of(a, b) }
+        Self { a, b, scale: ShiftScale::new(a, b) }
     }
 
     /// The p-value: the larger one of [`rank_sum_p`] and of the test of Brunner and Munzel.
     pub fn p_value(&self) -> f64 {
-        let studentized = RelativeEffect::of(self.a.sorted(), self.b.sorted(), 0.0).p_value();
+        let studentized = RelativeEffect::new(self.a.sorted(), self.b.sorted(), 0.0).p_value();
         rank_sum_p(self.a.in_order(), self.b.in_order()).max(studentized)
     }
 
@@ -219,6 +218,7 @@ mod tests {
         assert_eq!(super::ratio(&below, &zeros, 0.95).estimate, 2.0, "it rises, although nothing is left");
     }
 
+    // The interval of a ratio from differences could end below zero.
     #[test]
     fn what_cannot_be_negative_decreases_by_all_of_it_at_most() {
         let (from, to) = (samples(&[8.0, 9.0, 10.0, 11.0, 12.0, 13.0]), samples(&[0.0, 0.0, 0.1, 0.0, 0.2, 0.0]));

@@ -86,9 +86,10 @@ pub fn median_interval(samples: &Samples, confidence: f64) -> Option<Interval> {
 /// above zero, so that both ends are. Sampling rules decide by this interval, and summaries show it.
 pub fn widened_median_interval(samples: &Samples, confidence: f64) -> Option<Interval> {
     let (interval, factor) = (median_interval(samples, confidence)?, dependence::widening(samples));
-    Some(match samples.min() > 0.0 {
-        true => interval.widened_ratio(samples.median(), factor),
-        false => interval.widened(samples.median(), factor),
+    Some(if samples.min() > 0.0 {
+        interval.widened_ratio(samples.median(), factor)
+    } else {
+        interval.widened(samples.median(), factor)
     })
 }
 

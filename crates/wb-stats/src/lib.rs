@@ -18,6 +18,7 @@ mod estimate;
 mod fisher;
 mod group_sequential;
 mod hodges_lehmann;
+mod initial_transient;
 mod interval;
 mod mean_ratio;
 mod mean_shift;
@@ -53,6 +54,7 @@ pub use estimate::{Estimate, NoInterval, median_correlation};
 pub use fisher::FisherExact;
 pub use group_sequential::{ExclusionP, GroupSequentialTest, LogRatios};
 pub use hodges_lehmann::{HodgesLehmann, Ratio, Shift, difference, ratio};
+pub use initial_transient::{InitialTransient, MIN_SAMPLES_FOR_TRANSIENT, initial_transient};
 pub use interval::{
     CONFIDENCE, Interval, MIN_SAMPLES_FOR_INTERVAL, STOPPING_CONFIDENCE, median_interval, quantile_interval,
     widened_median_interval,

@@ -23,9 +23,9 @@ pub fn mean_ratio(a: &Samples, b: &Samples) -> Option<StudentRatio> {
     StudentRatio::new(b.mean().ln() - a.mean().ln(), larger(on_logarithms, of_difference))
 }
 
-/// As [`mean_ratio`], with the variance of both sides pooled: that of a side is as uncertain as its samples are few, and equal
-/// sides vary alike. About what a permutation test of the means shows; of sides with as many samples, the standard error
-/// is the same as that of [`mean_ratio`].
+/// The same as [`mean_ratio`], but with the pooled variance of both sides: the variance of a side with few samples is
+/// uncertain, and equal sides vary alike. It shows about as much as a permutation test of the means. With as many
+/// samples on each side, the standard error is the same as in [`mean_ratio`].
 pub fn pooled_mean_ratio(a: &Samples, b: &Samples) -> Option<StudentRatio> {
     let mean = logarithmic_mean(a.mean(), b.mean())?;
     let on_logarithms = pooled_variance([a, b], [a.mean(), b.mean()])?;

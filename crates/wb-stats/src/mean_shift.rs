@@ -3,14 +3,15 @@
 use crate::mean_ratio::{mean_difference_variance, mean_ratio, paired_mean_ratio, pooled_mean_ratio, pooled_variance};
 use crate::{CONFIDENCE, Interval, Ratio, Samples, StudentRatio, VarianceEstimate};
 
-/// How far the mean of one side is from that of another, by Student's t distribution.
+/// The difference between the means of two sides, by Student's t distribution.
 ///
-/// A ratio, as [`mean_ratio`] and [`paired_mean_ratio`] have it, if both means are above zero. Otherwise the difference of the
-/// means, relative to that of the first side: infinite if that is zero.
+/// If both means are above zero, it is their ratio, as in [`mean_ratio`] and [`paired_mean_ratio`]. Otherwise it is the
+/// difference of the means relative to the mean of the first side, which is infinite if that mean is zero.
 ///
-/// Of samples that are not in pairs, a difference must be significant by both of two tests: that of Welch, for sides that do not
-/// vary alike, and that of the pooled variance, since a small side of equal ones may have none of the samples that make the other
-/// vary. The interval has whatever one of them does not reject.
+/// If the samples are not in pairs, a difference must be significant by two tests. Welch's test is for sides that do
+/// not vary alike. The test with the pooled variance is for a small side whose samples are all equal, as it may have
+/// missed the samples that make the other side vary. The interval contains every value that at least one of the tests
+/// does not reject.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeanShift {
     /// The difference: of logarithms, or of the means in multiples of the unit.
@@ -35,18 +36,19 @@ impl MeanShift {
     /// `None` if a side has a single sample, or a figure overflows.
     pub fn new(a: &Samples, b: &Samples) -> Option<Self> {
         let ratios = || Some([mean_ratio(a, b)?, pooled_mean_ratio(a, b)?]);
-        Self::of(a, b, ratios, |unit| {
+        Self::from_estimates(a, b, ratios, |unit| {
             Some([mean_difference_variance(a, b, unit)?, pooled_variance([a, b], [unit; 2])?])
         })
     }
 
-    /// Of samples in pairs, with the variance of their differences; `None` as well if the numbers of samples differ.
+    /// The shift between samples in pairs, with the variance of their differences; `None` as well if the numbers of
+    /// samples differ.
     pub fn paired(a: &Samples, b: &Samples) -> Option<Self> {
         if a.count() != b.count() {
             return None;
         }
         let ratios = || Some([paired_mean_ratio(a, b)?; 2]);
-        Self::of(a, b, ratios, |unit| {
+        Self::from_estimates(a, b, ratios, |unit| {
             let pairs = a.in_order().iter().zip(b.in_order());
             let differences = Samples::new(&pairs.map(|(a, b)| b - a).collect::<Vec<_>>()).ok()?;
             let n = a.count() as f64;
@@ -54,7 +56,7 @@ impl MeanShift {
         })
     }
 
-    fn of(
+    fn from_estimates(
         a: &Samples,
         b: &Samples,
         ratios: impl Fn() -> Option<[StudentRatio; 2]>,
@@ -156,7 +158,7 @@ mod tests {
     /// samples, 16 % have none of the ten.
     #[test]
     fn a_small_side_that_saw_one_of_two_modes_does_not_differ() {
-        let mode = |level: f64, count: u32| (0..count).map(move |at| level * (1.0 + 0.001 * f64::from(at % 5)));
+        let mode = |level: f64, count: u32| (0..count).map(move |index| level * (1.0 + 0.001 * f64::from(index % 5)));
         for offset in [0.0, -1.5] {
             let small = samples(&mode(1.0, 7).map(|value| value + offset).collect::<Vec<_>>());
             let large = mode(1.0, 30).chain(mode(2.0, 10)).map(|value| value + offset).collect::<Vec<_>>();
@@ -168,11 +170,12 @@ mod tests {
         }
     }
 
+    // A small side may lack the samples that vary: its own variance, near zero, made means differ.
     #[test]
     fn the_interval_excludes_equality_only_where_the_p_value_does() {
         let sets = [vec![1.0, 1.01, 1.02, 1.0, 0.99, 1.01, 1.0], vec![1.3, 1.9, 0.7, 1.0, 1.4, 2.5]];
         let other: Vec<f64> =
-            (0..30).map(|at| 1.2 + 0.05 * f64::from(at % 7) + f64::from(u8::from(at % 4 == 0))).collect();
+            (0..30).map(|index| 1.2 + 0.05 * f64::from(index % 7) + f64::from(u8::from(index % 4 == 0))).collect();
         for offset in [0.0, -1.35, -9.0] {
             for set in &sets {
                 let [a, b] =

@@ -39,11 +39,12 @@ pub fn quantile_ratio(a: &Samples, b: &Samples, q: f64, confidence: f64) -> Opti
     }
     let [from, to] = quantiles.map(f64::ln);
     let estimate = Some((to - from).exp()).filter(|estimate| estimate.is_normal())?;
-    let interval = LogDistances::of(a, q, confidence).zip(LogDistances::of(b, q, confidence)).map(|(a, b)| Interval {
-        low: (to - from - b.below.hypot(a.above)).exp(),
-        high: (to - from + b.above.hypot(a.below)).exp(),
-        confidence: a.confidence.min(b.confidence),
-    });
+    let interval =
+        LogDistances::new(a, q, confidence).zip(LogDistances::new(b, q, confidence)).map(|(a, b)| Interval {
+            low: (to - from - b.below.hypot(a.above)).exp(),
+            high: (to - from + b.above.hypot(a.below)).exp(),
+            confidence: a.confidence.min(b.confidence),
+        });
     let finite = |interval: &Interval| interval.low.is_finite() && interval.high.is_finite();
     Some(QuantileRatio { estimate, interval: interval.filter(finite) })
 }
@@ -56,7 +57,7 @@ struct LogDistances {
 }
 
 impl LogDistances {
-    fn of(side: &Samples, q: f64, confidence: f64) -> Option<Self> {
+    fn new(side: &Samples, q: f64, confidence: f64) -> Option<Self> {
         let interval = quantile_interval(side, q, confidence).filter(|interval| interval.low > 0.0)?;
         let [low, quantile, high] = [interval.low, side.quantile(q), interval.high].map(f64::ln);
         // A quantile of few samples may lie outside of its interval.

@@ -16,11 +16,11 @@ pub fn benjamini_hochberg(p: &[f64], rate: f64) -> Discoveries {
     Discoveries { adjusted: p.iter().map(|p| family.adjust(*p)).collect(), count: family.discoveries(rate) }
 }
 
-/// A family of p-values, of which only some can be discoveries: the procedure of Benjamini and Hochberg with 1 in place of
-/// the others, which are still as valid, so that those make no room for false discoveries.
+/// A family of p-values, only some of which can be discoveries. The procedure is Benjamini and Hochberg's, with 1 in place
+/// of the other p-values. These remain valid that way, and make no room for false discoveries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiscoveryFamily {
-    /// Those that can be discoveries, ascending.
+    /// The p-values that can be discoveries, ascending.
     counted: Vec<f64>,
     size: f64,
     /// For each of them and for none, the least adjusted p-value from there on.
@@ -36,23 +36,23 @@ impl DiscoveryFamily {
         let mut family = Self { counted, size: size as f64, least: Vec::new(), least_with_another: Vec::new() };
         [family.least, family.least_with_another] = [0, 1].map(|others| {
             let mut least = vec![1.0; family.counted.len() + 1];
-            for (at, p) in family.counted.iter().enumerate().rev() {
-                least[at] = family.adjusted(*p, at + 1 + others).min(least[at + 1]);
+            for (index, p) in family.counted.iter().enumerate().rev() {
+                least[index] = family.adjusted(*p, index + 1 + others).min(least[index + 1]);
             }
             least
         });
         family
     }
 
-    /// The adjusted p-value: the smallest rate at which it is a discovery. Its test has one of those that can be
-    /// discoveries, at most as large.
+    /// The adjusted p-value: the smallest error rate at which `p` is a discovery. Its test must have one of the
+    /// p-values that can be discoveries, which is at most as large as `p`.
     pub fn adjust(&self, p: f64) -> f64 {
         let rank = self.counted.partition_point(|other| *other <= p);
         let own = if rank > 0 { self.adjusted(p, rank) } else { 1.0 };
         own.min(self.least[rank])
     }
 
-    /// The adjusted p-value of a test that has none of those that can be discoveries, as if it had.
+    /// The adjusted p-value of a test that has no p-value that can be a discovery, as if it had one.
     pub fn adjust_another(&self, p: f64) -> f64 {
         let below = self.counted.partition_point(|other| *other <= p);
         self.adjusted(p, below + 1).min(self.least_with_another[below])

@@ -18,7 +18,6 @@ pub struct PairedRatio {
 /// Why two lists have no paired ratio
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PairError {
-    /// The sides have different numbers of samples
     #[error("{a} and {b} samples: expected the same number on both sides")]
     Lengths {
         /// Number of samples of the first side

@@ -23,7 +23,7 @@ impl PairedShift {
         if a.count() != b.count() {
             return None;
         }
-        let scale = ShiftScale::of(a, b);
+        let scale = ShiftScale::new(a, b);
         let mut differences = differences(a, b, scale);
         differences.sort_unstable_by(f64::total_cmp);
         Some(Self { differences, scale })
@@ -52,7 +52,7 @@ impl PairedShift {
 /// The factor by which the dependence of pairs on those before them widens the interval of their ratio; 1 for fewer than 6
 /// pairs
 pub fn paired_widening(a: &Samples, b: &Samples) -> f64 {
-    let differences = differences(a, b, ShiftScale::of(a, b));
+    let differences = differences(a, b, ShiftScale::new(a, b));
     // A difference may be too large for a sample.
     Samples::new(&differences).ok().map_or(1.0, |all| widening(&all))
 }

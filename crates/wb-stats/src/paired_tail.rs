@@ -36,7 +36,7 @@ fn doubled_ranks(all: &[f64]) -> Vec<i64> {
     order.sort_unstable_by(|one, other| all[*one].total_cmp(&all[*other]));
     let (mut scores, mut below) = (vec![0; all.len()], 0);
     for equal in order.chunk_by(|one, other| all[*one] == all[*other]) {
-        equal.iter().for_each(|at| scores[*at] = (2 * below + equal.len() + 1) as i64);
+        equal.iter().for_each(|index| scores[*index] = (2 * below + equal.len() + 1) as i64);
         below += equal.len();
     }
     scores
@@ -86,6 +86,7 @@ mod tests {
         (0..pairs).map(|n| 100.0 * (1.0 + 0.2 * n as f64 / pairs as f64) * wobble(n)).collect()
     }
 
+    // Late samples of both sides are slow together: only what differs within a pair is a tail.
     #[test]
     fn a_drift_that_both_sides_have_is_no_tail() {
         let (a, b) = (drifting(30, 7), drifting(30, 5));

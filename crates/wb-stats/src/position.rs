@@ -1,8 +1,9 @@
 //! Where the runs of one system lie between those of two others.
 //!
 //! A run counts by its level, the mean or the median of its samples, on logarithms if all levels are above zero. The
-//! variance of a level is that between the runs of each system, pooled, or that which the samples of a run cause,
-//! whichever is larger; so more samples or more runs always decide more. Of single values it is an assumed one.
+//! variance of a level is the larger of two: the pooled variance between the runs of each system, and the variance that
+//! the samples of a run cause. More samples or more runs therefore always decide more. If the values are single ones,
+//! the variance is assumed.
 
 use statrs::distribution::StudentsT;
 
@@ -13,9 +14,7 @@ use crate::{CONFIDENCE, Interval, RunPrior, Samples};
 /// The statistic of its samples that is the level of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LevelStatistic {
-    /// The arithmetic mean.
     Mean,
-    /// The median.
     Median,
 }
 
@@ -25,7 +24,6 @@ const MAX_RUNS: usize = 100;
 /// A position or distance as a share of the difference between two ends: 0 is the first end, 1 the second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share {
-    /// The estimate.
     pub estimate: f64,
     /// Its interval, by Student's t.
     pub interval: Interval,
@@ -45,7 +43,7 @@ impl<'a> Ends<'a> {
     /// difference from the other one.
     pub fn new(runs: [&'a [Vec<f64>]; 2], prior: RunPrior) -> Option<Self> {
         let by = |statistic| {
-            let levels = Levels::of(&runs, statistic, prior)?;
+            let levels = Levels::new(&runs, statistic, prior)?;
             let separation = levels.distance([1, 0]).abs() / levels.variance.sqrt();
             // Without any difference, also without noise, there is no position.
             (separation > 0.0).then_some(Self { runs, statistic, prior, separation })
@@ -59,11 +57,11 @@ impl<'a> Ends<'a> {
         self.separation
     }
 
-    /// The number of runs of each end that could tell on which side of the middle a system is, with `times` as many runs of
-    /// it, if these ends, which are single values, cannot: if even a system at one of them would be undecided. `None` if
-    /// they can, or no practical number could.
+    /// The number of runs of each end that are needed to tell on which side of the middle a system lies that has
+    /// `times` as many runs. Only for ends that are single values, and would be undecided even for a system at one end.
+    /// `None` if the ends suffice, or if no practical number of runs would.
     pub fn required_runs(&self, times: usize) -> Option<usize> {
-        let levels = Levels::of(&self.runs, self.statistic, self.prior).filter(|levels| levels.is_assumed)?;
+        let levels = Levels::new(&self.runs, self.statistic, self.prior).filter(|levels| levels.is_assumed)?;
         let decides = |runs: &usize| {
             let (of_ends, of_system) = (*runs as f64, (times * runs) as f64);
             let at_end = levels.share(0.0, 1.0 / of_system + 0.5 / of_ends);
@@ -74,7 +72,7 @@ impl<'a> Ends<'a> {
 
     /// The position of the runs of a system. `None` without runs.
     pub fn position(&self, runs: &[Vec<f64>]) -> Option<Share> {
-        let levels = Levels::of(&[self.runs[0], self.runs[1], runs], self.statistic, self.prior)?;
+        let levels = Levels::new(&[self.runs[0], self.runs[1], runs], self.statistic, self.prior)?;
         let from_middle = (levels.distance([2, 0]) + levels.distance([2, 1])) / 2.0;
         let count = levels.counts();
         levels.share(from_middle, 1.0 / count[2] + (1.0 / count[0] + 1.0 / count[1]) / 4.0).map(|share| share + 0.5)
@@ -82,7 +80,7 @@ impl<'a> Ends<'a> {
 
     /// The difference of the runs of one system from those of another one. `None` if one has no runs.
     pub fn difference(&self, from: &[Vec<f64>], to: &[Vec<f64>]) -> Option<Share> {
-        let levels = Levels::of(&[self.runs[0], self.runs[1], from, to], self.statistic, self.prior)?;
+        let levels = Levels::new(&[self.runs[0], self.runs[1], from, to], self.statistic, self.prior)?;
         let count = levels.counts();
         levels.share(levels.distance([3, 2]), 1.0 / count[2] + 1.0 / count[3])
     }
@@ -111,13 +109,13 @@ struct Levels {
 
 impl Levels {
     /// The first two systems are the ends.
-    fn of(systems: &[&[Vec<f64>]], statistic: LevelStatistic, prior: RunPrior) -> Option<Self> {
+    fn new(systems: &[&[Vec<f64>]], statistic: LevelStatistic, prior: RunPrior) -> Option<Self> {
         let read = |runs: &&[Vec<f64>]| {
             runs.iter().map(|run| Samples::new(run).ok()).collect::<Option<Vec<_>>>().filter(|runs| !runs.is_empty())
         };
         let samples: Vec<Vec<Samples>> = systems.iter().map(read).collect::<Option<_>>()?;
         let on_logarithms = samples.iter().flatten().all(|run| run.min() > 0.0);
-        let level = |run: &Samples| RunLevel::of(run, statistic, on_logarithms);
+        let level = |run: &Samples| RunLevel::new(run, statistic, on_logarithms);
         let levels: Vec<Vec<RunLevel>> = samples.iter().map(|runs| runs.iter().map(level).collect()).collect();
 
         let systems: Vec<Vec<f64>> = levels.iter().map(|runs| runs.iter().map(|run| run.level).collect()).collect();
@@ -141,9 +139,10 @@ impl Levels {
             ((variance * prior.degrees() + squares) / all, all)
         };
         let known = [by_samples, by_runs].into_iter().flatten();
-        let (variance, degrees) = match is_assumed {
-            true => assumed(),
-            false => known.reduce(|one, other| if other.0 > one.0 { other } else { one })?,
+        let (variance, degrees) = if is_assumed {
+            assumed()
+        } else {
+            known.reduce(|one, other| if other.0 > one.0 { other } else { one })?
         };
         Some(Self { systems, variance, degrees, is_assumed })
     }
@@ -157,7 +156,8 @@ impl Levels {
         self.systems.iter().map(|runs| runs.len() as f64).collect()
     }
 
-    /// A distance whose variance is this many times that of a level, as a share of the ends' difference.
+    /// The share of the ends' difference that a distance makes up, where its variance is `times` times the variance of
+    /// a level.
     fn share(&self, distance: f64, times: f64) -> Option<Share> {
         let whole = self.distance([1, 0]);
         let student = StudentsT::new(0.0, 1.0, self.degrees).ok()?;
@@ -175,7 +175,7 @@ struct RunLevel {
 }
 
 impl RunLevel {
-    fn of(run: &Samples, statistic: LevelStatistic, on_logarithms: bool) -> Self {
+    fn new(run: &Samples, statistic: LevelStatistic, on_logarithms: bool) -> Self {
         let scale = |value: f64| if on_logarithms { value.ln() } else { value };
         match statistic {
             LevelStatistic::Mean => {
@@ -202,7 +202,7 @@ mod tests {
 
     /// Runs of samples that alternate around a level by a fraction of it.
     fn runs(level: f64, fraction: f64, samples: usize, count: usize) -> Vec<Vec<f64>> {
-        let sample = |at: usize| level * if at.is_multiple_of(2) { 1.0 + fraction } else { 1.0 - fraction };
+        let sample = |index: usize| level * if index.is_multiple_of(2) { 1.0 + fraction } else { 1.0 - fraction };
         vec![(0..samples).map(sample).collect(); count]
     }
 

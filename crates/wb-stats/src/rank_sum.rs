@@ -16,13 +16,13 @@ pub fn rank_sum_p(a: &[f64], b: &[f64]) -> f64 {
     if a.is_empty() || b.is_empty() {
         return 1.0;
     }
-    let ranks = Ranks::of(a, b);
+    let ranks = Ranks::new(a, b);
     if a.len() + b.len() > EXACT_LIMIT {
         return ranks.normal_p_value(a.len(), b.len());
     }
     if ranks.ties == 0.0 {
         let u = (ranks.doubled_sum_of_a as usize - a.len() * (a.len() + 1)) / 2;
-        let null = MannWhitney::of(a.len(), b.len());
+        let null = MannWhitney::new(a.len(), b.len());
         let (below, above) = (null.cdf(u), 1.0 - if u == 0 { 0.0 } else { null.cdf(u - 1) });
         return (2.0 * below.min(above)).min(1.0);
     }
@@ -38,7 +38,7 @@ struct Ranks {
 }
 
 impl Ranks {
-    fn of(a: &[f64], b: &[f64]) -> Self {
+    fn new(a: &[f64], b: &[f64]) -> Self {
         let mut all: Vec<(f64, bool)> =
             a.iter().map(|&value| (value, true)).chain(b.iter().map(|&value| (value, false))).collect();
         all.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
@@ -100,7 +100,7 @@ thread_local! {
 
 impl MannWhitney {
     /// For n and m of at most 60 together; cached, since many comparisons have the same sizes.
-    pub(crate) fn of(n: usize, m: usize) -> Self {
+    pub(crate) fn new(n: usize, m: usize) -> Self {
         let sizes = (n.min(m), n.max(m));
         CACHE.with_borrow_mut(|cache| cache.entry(sizes).or_insert_with(|| Self::compute(sizes.0, sizes.1)).clone())
     }
@@ -141,7 +141,7 @@ impl MannWhitney {
 pub(crate) fn count_outside(n: usize, m: usize, confidence: f64) -> Option<(usize, f64)> {
     let tail = (1.0 - confidence) / 2.0 * (1.0 + 1e-12);
     if n + m <= EXACT_LIMIT {
-        let null = MannWhitney::of(n, m);
+        let null = MannWhitney::new(n, m);
         if null.cdf(0) > tail {
             return None;
         }
@@ -163,7 +163,7 @@ pub fn min_p_value(n: usize, m: usize) -> f64 {
     if n + m > EXACT_LIMIT {
         return 0.0;
     }
-    (2.0 * MannWhitney::of(n, m).cdf(0)).min(1.0)
+    (2.0 * MannWhitney::new(n, m).cdf(0)).min(1.0)
 }
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn without_ties_the_two_exact_ways_agree() {
         let (a, b) = ([1.0, 4.0, 6.0, 7.5, 9.0], [2.0, 3.0, 8.0, 10.0, 11.0, 12.0]);
-        let ranks = Ranks::of(&a, &b);
+        let ranks = Ranks::new(&a, &b);
         assert!((rank_sum_p(&a, &b) - ranks.exact_p_value(a.len())).abs() < 1e-12);
     }
 
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_distribution_sums_to_one_and_is_symmetric() {
-        let null = MannWhitney::of(7, 5);
+        let null = MannWhitney::new(7, 5);
         assert!((null.cdf(35) - 1.0).abs() < 1e-12);
         for u in 0..17 {
             assert!((null.cdf(u) + null.cdf(34 - u) - 1.0).abs() < 1e-12);

@@ -48,9 +48,9 @@ impl Replicates {
     /// variance instead.
     ///
     /// `None` if no system has two runs, a run is empty, or a sample is not above zero.
-    pub fn of(systems: &[Vec<Vec<f64>>]) -> Option<Self> {
+    pub fn new(systems: &[Vec<Vec<f64>>]) -> Option<Self> {
         let systems: Vec<Vec<RunLevel>> =
-            systems.iter().map(|runs| runs.iter().map(|run| RunLevel::of(run)).collect()).collect::<Option<_>>()?;
+            systems.iter().map(|runs| runs.iter().map(|run| RunLevel::new(run)).collect()).collect::<Option<_>>()?;
         let levels = || systems.iter().filter(|runs| runs.len() > 1).flatten();
         let degrees = systems.iter().map(|runs| runs.len().saturating_sub(1)).sum::<usize>() as f64;
         if degrees == 0.0 {
@@ -87,7 +87,7 @@ pub(crate) struct RunLevel {
 
 impl RunLevel {
     /// `None` if a sample is not above zero, or there are no samples.
-    pub(crate) fn of(run: &[f64]) -> Option<Self> {
+    pub(crate) fn new(run: &[f64]) -> Option<Self> {
         if run.iter().any(|sample| *sample <= 0.0) {
             return None;
         }
@@ -134,7 +134,7 @@ mod tests {
     fn each_system_is_compared_with_its_own_mean() {
         let run = |level: f64| vec![level];
         let of = |levels: &[f64]| levels.iter().map(|level| run(level.exp())).collect::<Vec<_>>();
-        let replicates = Replicates::of(&[of(&[1.0, 1.02, 0.98]), of(&[5.0, 5.02]), of(&[7.0])]).unwrap();
+        let replicates = Replicates::new(&[of(&[1.0, 1.02, 0.98]), of(&[5.0, 5.02]), of(&[7.0])]).unwrap();
         assert_eq!(replicates.noise.degrees, 3.0);
         near(replicates.noise.stddev.powi(2), (2.0 * 0.0004 + 2.0 * 0.0001) / 3.0);
         assert_eq!((replicates.noise.sampling, replicates.noise.within), (0.0, None));
@@ -146,20 +146,20 @@ mod tests {
     #[test]
     fn variation_due_to_samples_is_not_variation_between_runs() {
         let run = |level: f64| (0..10).map(|n| (level + 0.01 * f64::from(n)).exp()).collect::<Vec<f64>>();
-        let replicates = Replicates::of(&[[0.0, 0.001, 0.002].map(run).to_vec()]).unwrap();
+        let replicates = Replicates::new(&[[0.0, 0.001, 0.002].map(run).to_vec()]).unwrap();
         assert_eq!(replicates.between, 0.0);
         assert!(replicates.noise.sampling > 0.01 && replicates.between_upper < replicates.noise.sampling);
         near(replicates.noise.within.unwrap(), 1.4826 * 0.025);
-        assert_eq!(Replicates::of(&[vec![vec![1.0]], vec![vec![1.0]]]), None);
-        assert_eq!(Replicates::of(&[vec![vec![1.0], vec![-1.0]]]), None);
-        assert_eq!(Replicates::of(&[vec![vec![1.0], vec![]]]), None);
+        assert_eq!(Replicates::new(&[vec![vec![1.0]], vec![vec![1.0]]]), None);
+        assert_eq!(Replicates::new(&[vec![vec![1.0], vec![-1.0]]]), None);
+        assert_eq!(Replicates::new(&[vec![vec![1.0], vec![]]]), None);
     }
 
     /// Against σ²π/2n of a normal population, and against the order statistics of Price and Bonett.
     #[test]
     fn the_variance_of_a_median_is_that_of_the_samples_around_it() {
         let of = |n: usize| {
-            let quantile = |at: usize| Normal::standard().inverse_cdf((at as f64 + 0.5) / n as f64);
+            let quantile = |index: usize| Normal::standard().inverse_cdf((index as f64 + 0.5) / n as f64);
             median_variance(&Samples::new(&(0..n).map(quantile).collect::<Vec<_>>()).unwrap()).unwrap()
         };
         for n in [30, 101, 2000] {

@@ -1,4 +1,5 @@
-//! Two modes of the runs of one system: levels between which there is nothing, so that their spread is that of neither.
+//! Two modes of the runs of one system: groups of levels with a gap between them. The spread of all levels is that of
+//! neither group.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,18 +21,18 @@ pub struct RunModes {
 /// A mode has this many runs: a single one is an outlier.
 const MIN_RUNS: usize = 2;
 
-/// The gap between two modes is this many standard deviations of the runs within them, or more. Of six runs from one normal
-/// population 3 % have such a gap, of eight 1 %, of ten 0.3 %; of skewed ones (log-normal, σ = 1) 4 to 6 %. Two equally
-/// frequent modes that are twelve standard deviations apart have it in 76, 92 and 97 %.
+/// The gap between two modes is this many standard deviations of the runs within them, or more. With six runs from one
+/// normal population, 3 % have such a gap; with eight, 1 %; with ten, 0.3 %; from skewed populations (log-normal, σ =
+/// 1), 4 to 6 %. Two equally frequent modes that are twelve standard deviations apart have it in 76, 92 and 97 %.
 const GAP: f64 = 5.0;
 
 impl RunModes {
-    /// Of systems, each a list of runs with their samples; from those that have two modes. `None` if no system has, or a
-    /// sample is not above zero.
-    pub fn of(systems: &[Vec<Vec<f64>>]) -> Option<Self> {
-        let levels = |runs: &Vec<Vec<f64>>| runs.iter().map(|run| RunLevel::of(run)).collect::<Option<Vec<_>>>();
+    /// Finds the modes of systems, each a list of runs with their samples; uses only systems with two modes. `None` if
+    /// there is no such system, or a sample is not above zero.
+    pub fn new(systems: &[Vec<Vec<f64>>]) -> Option<Self> {
+        let levels = |runs: &Vec<Vec<f64>>| runs.iter().map(|run| RunLevel::new(run)).collect::<Option<Vec<_>>>();
         let systems = systems.iter().map(levels).collect::<Option<Vec<_>>>()?;
-        let modes: Vec<SystemModes> = systems.into_iter().filter_map(SystemModes::of).collect();
+        let modes: Vec<SystemModes> = systems.into_iter().filter_map(SystemModes::new).collect();
         let degrees: f64 = modes.iter().map(|modes| modes.degrees).sum();
         let squares: f64 = modes.iter().map(|modes| modes.squares).sum();
         let apart = modes.iter().map(|modes| modes.apart).max_by(f64::total_cmp)?;
@@ -47,22 +48,22 @@ impl RunModes {
 
 struct SystemModes {
     apart: f64,
-    /// Of the levels around those of their modes.
+    /// Sum of the squares of the distances of levels from their modes.
     squares: f64,
     degrees: f64,
 }
 
 impl SystemModes {
     /// Divides the runs at their widest gap.
-    fn of(mut runs: Vec<RunLevel>) -> Option<Self> {
+    fn new(mut runs: Vec<RunLevel>) -> Option<Self> {
         runs.sort_by(|one, other| one.level.total_cmp(&other.level));
-        let gap = |at: usize| runs[at].level - runs[at - 1].level;
+        let gap = |index: usize| runs[index].level - runs[index - 1].level;
         let possible = MIN_RUNS..(runs.len() + 1).saturating_sub(MIN_RUNS);
-        let at = possible.max_by(|one, other| gap(*one).total_cmp(&gap(*other)))?;
-        let (low, high) = runs.split_at(at);
+        let index = possible.max_by(|one, other| gap(*one).total_cmp(&gap(*other)))?;
+        let (low, high) = runs.split_at(index);
         let mean = |runs: &[RunLevel]| runs.iter().map(|run| run.level).sum::<f64>() / runs.len() as f64;
         let (squares, degrees) = (sum_of_squares(low) + sum_of_squares(high), (runs.len() - 2) as f64);
-        let are_apart = gap(at) > 0.0 && gap(at) >= GAP * (squares / degrees).sqrt();
+        let are_apart = gap(index) > 0.0 && gap(index) >= GAP * (squares / degrees).sqrt();
         are_apart.then(|| Self { apart: mean(high) - mean(low), squares, degrees })
     }
 }
@@ -73,7 +74,7 @@ mod tests {
 
     fn of(systems: &[&[f64]]) -> Option<RunModes> {
         let runs = |levels: &&[f64]| levels.iter().map(|level| vec![*level]).collect::<Vec<_>>();
-        RunModes::of(&systems.iter().map(runs).collect::<Vec<_>>())
+        RunModes::new(&systems.iter().map(runs).collect::<Vec<_>>())
     }
 
     #[test]

@@ -10,15 +10,12 @@ pub struct Samples {
 /// Why values are not valid [`Samples`]
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum SampleError {
-    /// There are no values
     #[error("no samples")]
     Empty,
-    /// A value is NaN or infinite
     #[error("invalid sample {index}: {value} is not a finite number")]
     NotFinite {
         /// Position in time order, from 0
         index: usize,
-        /// The value
         value: f64,
     },
     /// The square of a value would overflow; no measured quantity comes close
@@ -26,7 +23,6 @@ pub enum SampleError {
     TooLarge {
         /// Position in time order, from 0
         index: usize,
-        /// The value
         value: f64,
     },
 }

@@ -157,6 +157,7 @@ impl SamplingRule {
                 let ended = in_order.len() >= max_samples || budget == Budget::Spent;
                 Ok(decision(ended && in_order.len() >= min_samples, false, budget, stop))
             }
+            // No number ends it: of a variant that never fails, more samples are taken than of one that does.
             Self::Compared { min_samples, .. } => {
                 let stop = Stop { counted: 0..in_order.len(), dispersion: half_width(in_order)? };
                 let is_enough = in_order.len() >= min_samples;
@@ -194,7 +195,7 @@ fn stddev(set: &[f64]) -> Result<Dispersion, SampleError> {
     if set.is_empty() {
         return Ok(Dispersion::TooFew);
     }
-    let summary = Summary::of(&Samples::new(set)?);
+    let summary = Summary::new(&Samples::new(set)?);
     Ok(match (summary.stddev, summary.stddev_percent) {
         (None, _) => Dispersion::TooFew,
         (Some(0.0), _) => Dispersion::StddevPercent(0.0),

@@ -42,7 +42,6 @@ pub(crate) trait PairValues {
         *values.select_nth_unstable_by(rank - below, f64::total_cmp).1
     }
 
-    /// The median.
     fn median(&self) -> f64 {
         let last = self.count() - 1;
         let lower = self.nth(last / 2);
@@ -100,9 +99,9 @@ impl WalshAverages<'_> {
     fn counts(&self, limit: u64) -> impl Iterator<Item = usize> {
         let all = self.0;
         let mut end = all.len();
-        all.iter().enumerate().map(move |(at, one)| {
+        all.iter().enumerate().map(move |(index, one)| {
             end -= all[..end].iter().rev().take_while(|other| order((one + **other) / 2.0) > limit).count();
-            end.saturating_sub(at)
+            end.saturating_sub(index)
         })
     }
 }
@@ -122,8 +121,8 @@ impl PairValues for WalshAverages<'_> {
 
     fn between(&self, low: u64, high: u64) -> Vec<f64> {
         let ends = self.counts(low).zip(self.counts(high)).enumerate();
-        let values = ends.flat_map(|(at, (from, to))| {
-            self.0[at + from..at + to].iter().map(move |other| (self.0[at] + other) / 2.0)
+        let values = ends.flat_map(|(index, (from, to))| {
+            self.0[index + from..index + to].iter().map(move |other| (self.0[index] + other) / 2.0)
         });
         values.collect()
     }
@@ -199,7 +198,7 @@ mod tests {
         #[test]
         fn walsh_averages_have_the_ranks_of_sorted_ones(all in prop::collection::vec(sample(), 1..120)) {
             let all = sorted(all);
-            let naive = (0..all.len()).flat_map(|at| all[at..].iter().map(|other| (all[at] + other) / 2.0).collect::<Vec<_>>());
+            let naive = (0..all.len()).flat_map(|index| all[index..].iter().map(|other| (all[index] + other) / 2.0).collect::<Vec<_>>());
             assert_ranks(&WalshAverages(&all), naive.collect());
         }
     }
@@ -212,6 +211,7 @@ mod tests {
         assert_eq!(WalshAverages(&[-0.0, 0.0]).median(), 0.0);
     }
 
+    // The search bisects between bits of numbers, of which equal samples leave one.
     #[test]
     fn equal_samples_end_the_search() {
         let all = vec![3.25; 5000];
@@ -219,6 +219,7 @@ mod tests {
         assert_eq!(WalshAverages(&all).median(), 3.25);
     }
 
+    // Writing down all pairs of 50,000 samples took 20 GB.
     #[test]
     fn a_million_samples_need_memory_for_as_many_values() {
         let all: Vec<f64> = (0..1_000_000).map(|n| f64::from(n) * 1e-3).collect();

@@ -12,7 +12,7 @@ const EXACT_LIMIT: usize = 60;
 /// conditional distribution, over all signs, of the sum of midranks by the shift algorithm (Streitberg, Röhmel 1986).
 /// Beyond that the normal approximation, corrected for ties and continuity. 1 without differences other than zero.
 pub fn signed_rank_p(differences: &[f64]) -> f64 {
-    let ranks = SignedRanks::of(differences);
+    let ranks = SignedRanks::new(differences);
     if differences.len() > EXACT_LIMIT { ranks.normal_p_value() } else { ranks.exact_p_value() }
 }
 
@@ -34,7 +34,7 @@ struct SignedRanks {
 }
 
 impl SignedRanks {
-    fn of(differences: &[f64]) -> Self {
+    fn new(differences: &[f64]) -> Self {
         let mut sorted = differences.to_vec();
         sorted.sort_unstable_by(|one, other| one.abs().total_cmp(&other.abs()));
         let (mut ranks, mut below) = (Self { doubled: Vec::new(), doubled_sum_of_positive: 0 }, 0);
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn the_approximation_joins_the_exact_distribution() {
         let differences: Vec<f64> = (0..EXACT_LIMIT).map(|n| ((n * 7 % 60) as f64 - 22.5) / 10.0).collect();
-        let ranks = SignedRanks::of(&differences);
+        let ranks = SignedRanks::new(&differences);
         let (exact, normal) = (ranks.exact_p_value(), ranks.normal_p_value());
         assert!((exact / normal - 1.0).abs() < 0.15, "{exact} {normal}");
         let outside = [EXACT_LIMIT, EXACT_LIMIT + 1].map(|n| count_outside(n, 0.95).unwrap().0);

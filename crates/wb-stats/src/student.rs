@@ -49,9 +49,9 @@ impl RunNoise {
         })
     }
 
-    /// The ratio of another aspect of the same samples than their medians, taken to vary as much between runs; `log` and
-    /// `sampling` are as in [`RunPrior::ratio`], and the interval is widened as that of [`Self::ratio`]. `None` for the
-    /// variance of single samples, which is that of the runs behind the estimate.
+    /// The ratio of another aspect of the samples than their medians, assumed to vary as much between runs. `log` and
+    /// `sampling` are as in [`RunPrior::ratio`], and the interval is widened as in [`Self::ratio`]. `None` for the
+    /// variance of single samples, as that is the variance of the runs behind the estimate.
     pub fn aspect_ratio(
         &self,
         log: f64,
@@ -82,7 +82,7 @@ impl RunNoise {
     }
 
     fn estimate_side(&self, runs: &[Vec<f64>]) -> Option<SideEstimate> {
-        let levels: Vec<RunLevel> = runs.iter().map(|run| RunLevel::of(run)).collect::<Option<_>>()?;
+        let levels: Vec<RunLevel> = runs.iter().map(|run| RunLevel::new(run)).collect::<Option<_>>()?;
         let count = levels.len() as f64;
         let single = self.single_sample().powi(2);
         let sampling = levels.iter().map(|run| run.sampling.unwrap_or(single)).sum::<f64>();
@@ -98,7 +98,6 @@ impl RunNoise {
 
 /// The estimates of one side.
 struct SideEstimate {
-    /// Number of runs.
     runs: f64,
     /// The mean of the runs' levels.
     level: f64,

@@ -33,7 +33,7 @@ pub struct Summary {
 
 impl Summary {
     /// Summarizes samples in time order. The interval is the one by which sampling rules decide.
-    pub fn of(samples: &Samples) -> Self {
+    pub fn new(samples: &Samples) -> Self {
         Self::with_interval(samples, widened_median_interval(samples, STOPPING_CONFIDENCE))
     }
 
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn one_sample_has_no_standard_deviation_and_no_interval() {
-        let summary = Summary::of(&Samples::new(&[4.2]).unwrap());
+        let summary = Summary::new(&Samples::new(&[4.2]).unwrap());
         assert_eq!((summary.min, summary.median, summary.max, summary.mean), (4.2, 4.2, 4.2, 4.2));
         assert_eq!((summary.stddev, summary.stddev_percent, summary.median_interval), (None, None, None));
         assert_eq!(summary.mad, 0.0);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_mean_of_zero_has_no_relative_standard_deviation() {
-        let summary = Summary::of(&Samples::new(&[-1.0, 1.0]).unwrap());
+        let summary = Summary::new(&Samples::new(&[-1.0, 1.0]).unwrap());
         assert_eq!(summary.stddev_percent, None);
     }
 }

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn both_ways_agree_without_ties() {
-        let tail = |count: u32| (0..count).map(|at| (f64::from(at), at % 3 > 0)).collect::<Vec<_>>();
+        let tail = |count: u32| (0..count).map(|index| (f64::from(index), index % 3 > 0)).collect::<Vec<_>>();
         let ranks = TailRanks::new(tail(12), 20, 30);
         let doubled = TailRanks { ties: true, ..TailRanks::new(tail(12), 20, 30) };
         assert!((ranks.p_value() - doubled.p_value()).abs() < 1e-12);

@@ -61,7 +61,7 @@ pub fn joint_trend(series: &[Samples]) -> Option<Trend> {
     Some(Trend { s, slope: median_slope(&series)?, p_value, method })
 }
 
-/// The number of pairs from which on not all of them are looked at.
+/// The number of pairs beyond which only some of them are examined.
 const MANY_PAIRS: usize = 1_000_000;
 
 fn median_slope(series: &[&Samples]) -> Option<f64> {
@@ -70,15 +70,16 @@ fn median_slope(series: &[&Samples]) -> Option<f64> {
     let mut slopes = Vec::new();
     for x in series.iter().map(|samples| samples.in_order()) {
         let half = x.len().div_ceil(2);
-        match all_pairs < MANY_PAIRS {
-            true => slopes.extend((0..x.len()).flat_map(|i| (i + 1..x.len()).map(move |j| slope(x, i, j)))),
-            false => slopes.extend((half..x.len()).map(|j| slope(x, j - half, j))),
+        if all_pairs < MANY_PAIRS {
+            slopes.extend((0..x.len()).flat_map(|i| (i + 1..x.len()).map(move |j| slope(x, i, j))))
+        } else {
+            slopes.extend((half..x.len()).map(|j| slope(x, j - half, j)))
         }
     }
     Some(Samples::new(&slopes).ok()?.median())
 }
 
-/// Of all pairs, those that are not tied rise or fall.
+/// The number of rising pairs minus the number of falling pairs; ties count as neither.
 fn kendall_s(samples: &Samples) -> i64 {
     let pairs = |n: u64| n * (n - 1) / 2;
     let tied: u64 = samples.sorted().chunk_by(|a, b| a == b).map(|tied| pairs(tied.len() as u64)).sum();
@@ -199,6 +200,7 @@ mod tests {
         assert_eq!(joint_trend(&[series(1.0)]), Some(alone));
     }
 
+    // Writing down all pairs of 50,000 samples took 20 GB.
     #[test]
     fn a_slope_of_many_samples_takes_no_more_memory_than_they_do() {
         let rising: Vec<f64> = (0..1_000_000).map(|n| f64::from(n) * 0.25 + f64::from(n % 7)).collect();

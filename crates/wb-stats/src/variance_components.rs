@@ -28,8 +28,8 @@ pub fn variance_components(boots: &[Vec<Vec<f64>>]) -> Option<VarianceComponents
         .map(|runs| runs.iter().filter(|run| !run.is_empty()).map(|run| Group::of_logs(run)).collect())
         .collect();
     let boots: Vec<Vec<Group>> = boots.into_iter().filter(|runs: &Vec<Group>| !runs.is_empty()).collect();
-    let of_boots: Vec<Group> = boots.iter().map(|runs| Group::of(runs)).collect();
-    let all = Group::of(&of_boots);
+    let of_boots: Vec<Group> = boots.iter().map(|runs| Group::new(runs)).collect();
+    let all = Group::new(&of_boots);
 
     let runs = || boots.iter().flatten();
     let freedom = |more: usize, less: usize| (more > less).then(|| (more - less) as f64);
@@ -67,10 +67,10 @@ struct Group {
 impl Group {
     fn of_logs(samples: &[f64]) -> Self {
         let single = |sample: &f64| Self { n: 1.0, mean: sample.ln(), squares: 0.0 };
-        Self::of(&samples.iter().map(single).collect::<Vec<_>>())
+        Self::new(&samples.iter().map(single).collect::<Vec<_>>())
     }
 
-    fn of(parts: &[Self]) -> Self {
+    fn new(parts: &[Self]) -> Self {
         let n: f64 = parts.iter().map(|part| part.n).sum();
         let mean = parts.iter().map(|part| part.n * part.mean).sum::<f64>() / n;
         let squares = parts.iter().map(|part| part.n * (part.mean - mean).powi(2)).sum();

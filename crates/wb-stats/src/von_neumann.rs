@@ -9,10 +9,11 @@ use crate::{MIN_SAMPLES_FOR_DEPENDENCE, Samples};
 /// at least as similar. 1 if all are equal.
 pub(crate) fn p_value(samples: &Samples) -> f64 {
     const MAX_FOR_PERMUTATION: usize = 1000;
-    let Some(deviations) = Deviations::of(samples) else { return 1.0 };
-    match samples.count() <= MAX_FOR_PERMUTATION {
-        true => deviations.permutation_p_value(),
-        false => deviations.approximate_p_value(),
+    let Some(deviations) = Deviations::new(samples) else { return 1.0 };
+    if samples.count() <= MAX_FOR_PERMUTATION {
+        deviations.permutation_p_value()
+    } else {
+        deviations.approximate_p_value()
     }
 }
 
@@ -26,7 +27,7 @@ impl Deviations {
     const LIMIT: f64 = 3.0;
 
     /// `None` if all samples are equal, but for one at either end
-    fn of(samples: &Samples) -> Option<Self> {
+    fn new(samples: &Samples) -> Option<Self> {
         let (median, (low, high)) = (samples.median(), inner_range(samples));
         let deviations = samples.in_order().iter().map(|x| x.clamp(low, high) - median);
         // Of most figures of a coarse clock the deviation is zero, which is not a unit.
@@ -58,7 +59,7 @@ impl Deviations {
 
     /// The normal distribution with the ratio's mean over all orders, 2, and variance
     fn approximate_p_value(&self) -> f64 {
-        let moments = Moments::of(&self.0);
+        let moments = Moments::new(&self.0);
         Normal::standard().cdf((squared_steps(&self.0) / moments.squares - 2.0) / moments.variance_of_ratio().sqrt())
     }
 }
@@ -83,7 +84,7 @@ struct Moments {
 }
 
 impl Moments {
-    fn of(x: &[f64]) -> Self {
+    fn new(x: &[f64]) -> Self {
         let count = x.len() as f64;
         let mean = x.iter().sum::<f64>() / count;
         let sum = |power| x.iter().map(|x| (x - mean).powi(power)).sum();
@@ -114,14 +115,16 @@ mod tests {
     use super::*;
 
     fn deviations(x: &[f64]) -> Deviations {
-        Deviations::of(&Samples::new(x).unwrap()).unwrap()
+        Deviations::new(&Samples::new(x).unwrap()).unwrap()
     }
 
     /// All orders of `x`
     fn orders(x: &[f64]) -> Vec<Vec<f64>> {
         let [first, rest @ ..] = x else { return vec![Vec::new()] };
         let insert = |order: Vec<f64>| {
-            (0..=order.len()).map(move |at| [&order[..at], &[*first], &order[at..]].concat()).collect::<Vec<_>>()
+            (0..=order.len())
+                .map(move |index| [&order[..index], &[*first], &order[index..]].concat())
+                .collect::<Vec<_>>()
         };
         orders(rest).into_iter().flat_map(insert).collect()
     }
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn the_unit_of_few_samples_that_differ_is_their_own() {
         assert_eq!(deviations(&[7.0, 7.0, 7.0, 7.0, 9.0]).0, [0.0, 0.0, 0.0, 0.0, 1.0]);
-        assert!(Deviations::of(&Samples::new(&[7.0; 5]).unwrap()).is_none());
+        assert!(Deviations::new(&Samples::new(&[7.0; 5]).unwrap()).is_none());
     }
 
     #[test]
@@ -171,7 +174,7 @@ mod tests {
     #[test]
     fn the_variance_is_that_over_all_orders() {
         for x in [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], [1.0, 1.0, 1.0, 2.0, 5.0, 5.0, 9.0]] {
-            let moments = Moments::of(&x);
+            let moments = Moments::new(&x);
             let ratios: Vec<f64> = orders(&x).iter().map(|order| squared_steps(order) / moments.squares).collect();
             let count = ratios.len() as f64;
             let mean = ratios.iter().sum::<f64>() / count;
@@ -186,26 +189,26 @@ mod tests {
         let n = 12.0;
         let bartels = 4.0 * (n - 2.0) * (5.0 * n * n - 2.0 * n - 9.0) / (5.0 * n * (n + 1.0) * (n - 1.0) * (n - 1.0));
         let x: Vec<f64> = (0..12).map(|i| f64::from(i * 5 % 12)).collect();
-        assert!((Moments::of(&x).variance_of_ratio() - bartels).abs() < 1e-12);
+        assert!((Moments::new(&x).variance_of_ratio() - bartels).abs() < 1e-12);
     }
 
     #[test]
     fn a_single_outlier_among_equal_samples_is_not_dependence() {
-        for at in 0..20 {
+        for index in 0..20 {
             let mut x = [7.0; 20];
-            x[at] = 9.0;
+            x[index] = 9.0;
             let p_value = p_value(&Samples::new(&x).unwrap());
-            assert!(p_value > 0.05, "at {at}: {p_value}");
+            assert!(p_value > 0.05, "at {index}: {p_value}");
         }
     }
 
     #[test]
     fn an_outlier_does_not_hide_dependence() {
-        for at in 0..24 {
-            let mut x: Vec<f64> = (0..24).map(|at| (f64::from(at) / 3.0).sin()).collect();
-            x[at] = 1000.0;
+        for index in 0..24 {
+            let mut x: Vec<f64> = (0..24).map(|index| (f64::from(index) / 3.0).sin()).collect();
+            x[index] = 1000.0;
             let p_value = p_value(&Samples::new(&x).unwrap());
-            assert!(p_value < 0.01, "at {at}: {p_value}");
+            assert!(p_value < 0.01, "at {index}: {p_value}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wb_model::{Aggregate, Metric, MetricKey, Validity, WorkerName, merge_workers};
-use wb_tests::Measurement;
+use wb_test::Measurement;
 
 /// The suffix of the title of a curve that was measured by one of several workers.
 pub(crate) fn title_suffix(worker: &WorkerName) -> String {
@@ -27,11 +27,11 @@ pub fn aggregate_workers(metrics: &[Metric], each: &BTreeMap<WorkerName, Measure
         let title_of = |title: &String| format!("{title}{}", title_suffix(worker));
         all.curves.extend(measured.curves.iter().cloned().map(|curve| {
             let title = title_of(&curve.title);
-            wb_tests::SampleCurve { title, ..curve }
+            wb_test::SampleCurve { title, ..curve }
         }));
         all.latencies.extend(measured.latencies.iter().cloned().map(|latencies| {
             let title = title_of(&latencies.title);
-            wb_tests::LatencySeries { title, ..latencies }
+            wb_test::LatencySeries { title, ..latencies }
         }));
     }
     for metric in metrics {

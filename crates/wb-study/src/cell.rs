@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::imported::IMPORTED_FROM;
-use wb_model::{Aggregate, CellOutcome, Metric, MetricKey, MetricPrecision, Purpose, WorkerName};
+use wb_model::{Aggregate, AttemptPurpose, CellOutcome, Metric, MetricKey, MetricPrecision, WorkerName};
 use wb_record::CellDefinition;
+use wb_results::{AttemptResult, CellResult, Failures, MetricResult};
 use wb_stats::{Budget, Dispersion, MIN_SAMPLES_FOR_INTERVAL, Samples, SamplingRule, Summary};
 
 use crate::curves::merge_curves;
@@ -14,7 +15,6 @@ use crate::judgement::{CellDecision, Judgement, judge, primary_metrics};
 use crate::latency::nested_latency;
 use crate::primary_values::{PrimaryValues, clearest_dependence};
 use crate::provenance;
-use crate::result::{AttemptResult, CellResult, Failures, MetricResult};
 use crate::value_range::ValueRange;
 
 /// The maximum number of samples of a rule, without retakes.
@@ -36,7 +36,7 @@ pub fn cell_result(
 ) -> CellResult {
     // Judge an unfinished cell like one whose budget is spent.
     let judgement = judge(definition, &evaluated, Budget::Spent);
-    let counted: Vec<&EvaluatedAttempt> = judgement.counted.iter().map(|at| &evaluated[*at]).collect();
+    let counted: Vec<&EvaluatedAttempt> = judgement.counted.iter().map(|position| &evaluated[*position]).collect();
     let workers: BTreeSet<&WorkerName> =
         counted.iter().flat_map(|evaluated| &evaluated.attempt.ended.workers).collect();
     let metrics_of = |worker: Option<&WorkerName>| {
@@ -51,11 +51,12 @@ pub fn cell_result(
         counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref()?.get(metric)).collect()
     };
     let primary: Vec<PrimaryValues<'_>> = primary_metrics(definition)
-        .map(|metric| PrimaryValues::new(metric, ValueRange::of(metric, &evaluated), values_of(metric)))
+        .map(|metric| PrimaryValues::new(metric, ValueRange::new(metric, &evaluated), values_of(metric)))
         .collect();
     let mut findings = findings(definition, &evaluated, &primary, &counted);
     findings.extend(provenance::changes(&counted));
-    let mut outcome = outcome(definition, &AttemptTally::of(&evaluated), &judgement, judgement.counted.len(), ended_by);
+    let mut outcome =
+        outcome(definition, &AttemptTally::new(&evaluated), &judgement, judgement.counted.len(), ended_by);
     let has_no_value = !metrics.is_empty() && metrics.iter().all(|result| result.summary.is_none());
     if has_no_value && matches!(outcome, CellOutcome::Measured | CellOutcome::NotConverged { .. }) {
         outcome = CellOutcome::Failed { reason: "no sample has a value of any of its metrics".to_owned() };
@@ -73,7 +74,8 @@ pub fn cell_result(
         findings,
         curves: merge_curves(&counted),
         latency: nested_latency(&counted),
-        failures: Failures::of(&attempts, &[]),
+        failures: Failures::count(&attempts, &[]),
+        exit_status: None,
         dependence: clearest_dependence(&primary),
         attempts,
         series: Vec::new(),
@@ -96,7 +98,7 @@ pub(crate) struct AttemptTally {
 }
 
 impl AttemptTally {
-    pub(crate) fn of(evaluated: &[EvaluatedAttempt]) -> Self {
+    pub(crate) fn new(evaluated: &[EvaluatedAttempt]) -> Self {
         let is_failed = |evaluated: &&EvaluatedAttempt| evaluated.valid().is_none() && !evaluated.is_cancelled();
         let is_completed = |evaluated: &EvaluatedAttempt| evaluated.attempt.ended.outcome.is_completed();
         Self {
@@ -172,7 +174,7 @@ pub(crate) fn outcome(
     }
 }
 
-/// What metrics have reached that did not converge, of those with a relative dispersion.
+/// The precision that metrics without convergence have reached, for those with a relative dispersion.
 fn reached_precision(metrics: &[(MetricKey, Dispersion)]) -> Vec<MetricPrecision> {
     let reached = metrics.iter().filter_map(|(metric, dispersion)| match *dispersion {
         Dispersion::HalfWidthPercent(percent) | Dispersion::StddevPercent(percent) => {
@@ -195,7 +197,7 @@ fn metric_result(
         let selected = counted.iter().filter(|evaluated| selected(evaluated));
         let values: Vec<f64> =
             selected.filter_map(|evaluated| evaluated.measurement.as_ref()?.values.get(&key).copied()).collect();
-        Samples::new(&values).ok().map(|samples| Summary::of(&samples))
+        Samples::new(&values).ok().map(|samples| Summary::new(&samples))
     };
     let disturbed = counted.iter().any(|evaluated| evaluated.is_disturbed());
     MetricResult {
@@ -220,7 +222,7 @@ pub(crate) fn attempt_results(
     judgement: &Judgement,
     origin: &StartTimes,
 ) -> Vec<AttemptResult> {
-    let row = |(at, evaluated): (usize, &EvaluatedAttempt)| {
+    let row = |(index, evaluated): (usize, &EvaluatedAttempt)| {
         let ended = &evaluated.attempt.ended;
         let folder = evaluated.attempt.folder.to_string_lossy().into_owned();
         AttemptResult {
@@ -233,7 +235,7 @@ pub(crate) fn attempt_results(
             outcome: ended.outcome.clone(),
             validity: evaluated.measurement.as_ref().map(|measured| measured.validity.clone()),
             disturbances: ended.disturbances.clone(),
-            counted: ended.purpose == Purpose::Sample && judgement.counted.binary_search(&at).is_ok(),
+            counted: ended.purpose == AttemptPurpose::Sample && judgement.counted.binary_search(&index).is_ok(),
             values: evaluated.measurement.as_ref().map(|measured| measured.values.clone()).unwrap_or_default(),
             folder,
         }
@@ -244,7 +246,7 @@ pub(crate) fn attempt_results(
 #[cfg(test)]
 mod tests {
     use wb_model::{AttemptOutcome, Class};
-    use wb_tests::Measurement;
+    use wb_test::Measurement;
 
     use super::*;
     use crate::testing::{attempt, definition, precision, samples};
@@ -282,7 +284,7 @@ mod tests {
         let rule = definition(precision());
         let judged = judge(&rule, &samples(&[1000.0, 1.0]), Budget::Left);
         assert!(judged.contradiction().is_some() && matches!(judged.decision, CellDecision::NotConverged(_)));
-        let mut warmed = vec![attempt(Purpose::WarmUp, 0, 1.0)];
+        let mut warmed = vec![attempt(AttemptPurpose::WarmUp, 0, 1.0)];
         warmed.extend(samples(&[1000.0; 6]));
         let judged = judge(&rule, &warmed, Budget::Left);
         assert!(judged.contradiction().is_none() && judged.decision == CellDecision::Done);
@@ -336,7 +338,7 @@ mod tests {
             definition.provenance.insert(IMPORTED_FROM.to_owned(), "hyperfine".to_owned());
             let evaluated = with_failures(failed);
             let judgement = judge(&definition, &evaluated, Budget::Spent);
-            outcome(&definition, &AttemptTally::of(&evaluated), &judgement, judgement.counted.len(), None)
+            outcome(&definition, &AttemptTally::new(&evaluated), &judgement, judgement.counted.len(), None)
         };
         for survived in [&[0][..], &[7], &[1, 2], &[0, 1, 3, 4, 6, 7]] {
             assert_eq!(imported(survived), CellOutcome::Measured, "{survived:?}");
@@ -349,6 +351,7 @@ mod tests {
         assert!(matches!(imported(&[0, 1, 2, 3, 4, 5, 6, 7]), CellOutcome::Failed { .. }));
     }
 
+    // Samples without any value made a cell measured.
     #[test]
     fn samples_without_values_of_the_metrics_measure_nothing() {
         let rules = [

@@ -1,10 +1,10 @@
 //! Merges the curves of several samples: medians, with intervals if there are enough samples.
 
+use wb_results::{CurveSet, SummaryCurve, SummaryPoint};
 use wb_stats::{CONFIDENCE, Samples, median_interval};
-use wb_tests::SampleCurve;
+use wb_test::SampleCurve;
 
 use crate::evaluated_attempt::EvaluatedAttempt;
-use crate::result::{CurveSet, SummaryCurve, SummaryPoint};
 
 /// Merges the samples' curves into one per title, of the medians over the samples.
 pub fn merge_curves(counted: &[&EvaluatedAttempt]) -> Vec<CurveSet> {

@@ -1,17 +1,16 @@
 //! An attempt with its measured values.
 
 use wb_model::outcome::Gate;
-use wb_model::{AttemptOutcome, Criteria, Purpose, Validity, WorkerName};
+use wb_model::{AttemptOutcome, AttemptPurpose, Criteria, Validity, WorkerName};
 use wb_record::RecordedAttempt;
-use wb_tests::evaluate::evaluate;
-use wb_tests::{Artefacts, Measurement, TestCell};
+use wb_test::evaluate::evaluate;
+use wb_test::{Artefacts, Measurement, TestCell};
 
 use crate::aggregation::aggregate_workers;
 
 /// An attempt that ended, with its measured values if it completed.
 #[derive(Debug, Clone)]
 pub struct EvaluatedAttempt {
-    /// The attempt.
     pub attempt: RecordedAttempt,
     /// Its values; `None` if it did not complete.
     pub measurement: Option<Measurement>,
@@ -20,7 +19,7 @@ pub struct EvaluatedAttempt {
 impl EvaluatedAttempt {
     /// Reads an attempt's values. Artefacts that were modified since are not read. `criteria` determine which metrics
     /// every sample must have.
-    pub fn of(cell: &dyn TestCell, criteria: &Criteria, attempt: RecordedAttempt) -> Self {
+    pub fn evaluate(cell: &dyn TestCell, criteria: &Criteria, attempt: RecordedAttempt) -> Self {
         let completed = attempt.ended.outcome.is_completed();
         let measurement = match (completed, attempt.intact) {
             (false, _) => None,
@@ -41,7 +40,7 @@ impl EvaluatedAttempt {
 
     /// Its values, if it is a sample and they are valid.
     pub fn valid_sample(&self) -> Option<&Measurement> {
-        self.valid().filter(|_| self.attempt.ended.purpose == Purpose::Sample)
+        self.valid().filter(|_| self.attempt.ended.purpose == AttemptPurpose::Sample)
     }
 
     /// The duration of its measured part in seconds; that of its processes if the test does not distinguish.

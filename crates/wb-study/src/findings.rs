@@ -1,11 +1,10 @@
 //! Findings: notable patterns in the samples of a cell.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
-use wb_model::{Class, Metric, Purpose, WorkerName};
+use wb_model::{AttemptPurpose, Class, Metric, WorkerName};
 use wb_record::CellDefinition;
-use wb_record::journal::OTHER_RUN;
+use wb_results::finding::{OTHER_RUN, first_figure, without_figures};
 use wb_stats::{Dependence, DependenceCheck, Samples, dip, trend};
 
 use crate::evaluated_attempt::EvaluatedAttempt;
@@ -31,7 +30,7 @@ pub(crate) fn findings(
 ) -> Vec<String> {
     let mut findings = invalid_samples(evaluated);
     findings.extend(primary.iter().flat_map(PrimaryValues::findings));
-    findings.extend(other_contradictions(definition, |metric| ValueRange::of(metric, evaluated)));
+    findings.extend(other_contradictions(definition, |metric| ValueRange::new(metric, evaluated)));
     findings.extend(short_samples(definition, counted));
     findings.extend(changed_outputs(counted));
     findings.extend(sample_findings(counted));
@@ -74,7 +73,7 @@ fn invalid_samples(evaluated: &[EvaluatedAttempt]) -> Vec<String> {
         return Vec::new();
     }
     let is_invalid = |evaluated: &&EvaluatedAttempt| {
-        evaluated.attempt.ended.purpose == Purpose::Sample
+        evaluated.attempt.ended.purpose == AttemptPurpose::Sample
             && evaluated.measurement.is_some()
             && evaluated.valid().is_none()
     };
@@ -211,12 +210,13 @@ fn sample_findings(counted: &[&EvaluatedAttempt]) -> Vec<String> {
         measured.chain(evaluated.attempt.ended.findings.clone()).collect()
     };
     let of_all = counted.iter().enumerate();
-    let of_all = of_all.flat_map(|(at, evaluated)| of_sample(evaluated).into_iter().map(move |text| (text, vec![at])));
+    let of_all =
+        of_all.flat_map(|(index, evaluated)| of_sample(evaluated).into_iter().map(move |text| (text, vec![index])));
     merge_findings(of_all, counted.len())
 }
 
-/// Merges findings, each given with the positions of the samples that have it among `counted` ones. Those that differ
-/// only in their figures become one, with the median figures.
+/// Merges findings, each given with the positions of the samples that have it among `counted` ones. Findings that
+/// differ only in their figures become one, with the median figures.
 pub(crate) fn merge_findings(findings: impl Iterator<Item = (String, Vec<usize>)>, counted: usize) -> Vec<String> {
     let mut similar: BTreeMap<String, SimilarFindings> = BTreeMap::new();
     for (finding, positions) in findings {
@@ -251,107 +251,7 @@ struct SimilarFindings {
 
 /// The subject of a finding: its text without figures. In a finding about another run the numbers identify that run.
 fn subject(finding: &str) -> String {
-    match finding.contains(OTHER_RUN) {
-        true => finding.to_owned(),
-        false => without_figures(finding),
-    }
-}
-
-/// The kind of a finding, by which those of different cells are grouped: its text without figures. Findings about other
-/// runs are of one kind.
-pub fn finding_kind(finding: &str) -> String {
-    let text = match finding.find(OTHER_RUN) {
-        Some(at) => &finding[..at + OTHER_RUN.len()],
-        None => {
-            finding.rsplit_once(" (in ").filter(|(_, end)| end.ends_with(" samples)")).map_or(finding, |(text, _)| text)
-        }
-    };
-    without_figures(text)
-}
-
-/// The text of a finding without its figures.
-pub(crate) fn without_figures(finding: &str) -> String {
-    let figures = figures(finding);
-    let is_figure = |at: usize| figures.iter().any(|figure| figure.contains(&at));
-    finding.char_indices().filter(|(at, _)| !is_figure(*at)).map(|(_, c)| c).collect()
-}
-
-/// What precedes a number that is in no range: a name, or a value that all samples of a cell have.
-const NUMBERED: [&str; 3] = ["sample ", "process ", "exactly "];
-
-/// One text for findings of one kind, with the range of each figure that differs: `swapped 5 to 9 pages`. `None` if they have
-/// other names, so that there is no range.
-pub fn with_ranges(findings: &[&str]) -> Option<String> {
-    let [first, others @ ..] = findings else { return None };
-    if first.contains(OTHER_RUN) {
-        return None;
-    }
-    let split = |finding: &'_ str| {
-        finding.rsplit_once(" (in ").filter(|(_, end)| end.ends_with(" samples)")).map(|it| it.0.len())
-    };
-    // Those that all samples of a cell have, beside others.
-    if findings.iter().any(|finding| split(finding).is_none())
-        && findings.iter().any(|finding| split(finding).is_some())
-    {
-        let texts: Vec<&str> =
-            findings.iter().map(|finding| &finding[..split(finding).unwrap_or(finding.len())]).collect();
-        let counts: Vec<&str> = findings.iter().filter_map(|finding| Some(&finding[split(finding)?..])).collect();
-        let fewest = counts.into_iter().min_by(|one, other| first_figure(one).total_cmp(&first_figure(other)))?;
-        return Some(with_ranges(&texts)? + &fewest.replacen("(in ", "(in at least ", 1));
-    }
-    let ranges = figures(first);
-    let of_others: Vec<(&str, Vec<Range<usize>>)> = others.iter().map(|other| (*other, figures(other))).collect();
-    if of_others.iter().any(|(_, figures)| figures.len() != ranges.len()) {
-        return None;
-    }
-    let (mut text, mut end) = (String::new(), 0);
-    for (at, figure) in ranges.into_iter().enumerate() {
-        let before = &first[end..figure.start];
-        let mut values: Vec<&str> = of_others.iter().map(|(other, figures)| &other[figures[at].clone()]).collect();
-        values.push(&first[figure.clone()]);
-        let number = |value: &&str| value.trim_end_matches('.').parse::<f64>();
-        let mut numbers: Vec<(f64, &str)> =
-            values.iter().filter_map(|value| Some((number(value).ok()?, *value))).collect();
-        let is_same = values.iter().all(|value| *value == values[0]);
-        let is_name = NUMBERED.iter().any(|word| before.ends_with(word)) || before.ends_with(['-', '−', ':', '/']);
-        if !is_same && (is_name || numbers.len() != values.len()) {
-            return None;
-        }
-        numbers.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        text += before;
-        match (is_same, &numbers[..]) {
-            (false, [(low, lowest), .., (high, highest)]) if low < high => {
-                text += &format!("{} to {highest}", lowest.trim_end_matches('.'));
-            }
-            _ => text += values[0],
-        }
-        end = figure.end;
-    }
-    Some(text + &first[end..])
-}
-
-fn first_figure(finding: &str) -> f64 {
-    let first = figures(finding).into_iter().next();
-    first.and_then(|figure| finding[figure].trim_end_matches('.').parse().ok()).unwrap_or(0.0)
-}
-
-/// The figures of a finding: its numbers, without those that are names. A number is a name in backticks, as the exit status
-/// in "exit status `3`", and in a word that begins with a letter: `p99`, `sda1`.
-fn figures(finding: &str) -> Vec<Range<usize>> {
-    let mut figures: Vec<Range<usize>> = Vec::new();
-    let (mut is_quoted, mut is_word) = (false, false);
-    for (at, c) in finding.char_indices() {
-        let is_part = c.is_ascii_digit() || c == '.';
-        match figures.last_mut() {
-            _ if c == '`' => is_quoted = !is_quoted,
-            _ if is_quoted || is_word || !is_part => {}
-            Some(last) if last.end == at => last.end += 1,
-            _ if c.is_ascii_digit() => figures.push(at..at + 1),
-            _ => {}
-        }
-        is_word = c.is_alphabetic() || c == '_' || (is_word && (is_part || c == '-'));
-    }
-    figures
+    if finding.contains(OTHER_RUN) { finding.to_owned() } else { without_figures(finding) }
 }
 
 #[cfg(test)]
@@ -361,30 +261,6 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn findings_of_one_kind_have_the_range_of_their_figures() {
-        for (findings, expected) in [
-            (&["swapped 5 pages", "swapped 9 pages", "swapped 7 pages"][..], Some("swapped 5 to 9 pages")),
-            (&["r = 0.52, p = 0.0012.", "r = 0.48, p = 0.0012."], Some("r = 0.48 to 0.52, p = 0.0012.")),
-            (&["p99 of 3 ms", "p99 of 3.0 ms"], Some("p99 of 3.0 ms")),
-            (
-                &["lost 5 (in 2 of 6 samples)", "lost 3 (in 4 of 6 samples)"],
-                Some("lost 3 to 5 (in 2 to 4 of 6 samples)"),
-            ),
-            (&["lost 5 (in 2 of 6 samples)", "lost 3"], Some("lost 3 to 5 (in at least 2 of 6 samples)")),
-            (&["alone"], Some("alone")),
-            // Numbers that are names, dates, addresses and signs.
-            (&["sample 3 is invalid", "sample 5 is invalid"], None),
-            (&["since 2026-01-02", "since 2026-01-03"], None),
-            (&["at 10.0.0.1", "at 10.0.0.2"], None),
-            (&["changed by -5 %", "changed by -3 %"], None),
-            (&["is exactly 5 in all 8", "is exactly 6 in all 8"], None),
-        ] {
-            assert_eq!(with_ranges(findings).as_deref(), expected, "{findings:?}");
-        }
-        let run = |n: u32| format!("{OTHER_RUN}: anna@desk (process {n} there)");
-        assert_eq!(with_ranges(&[&run(1), &run(2)]), None);
-    }
     use crate::testing::{definition, precision, samples};
 
     fn findings_of(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Vec<String> {
@@ -394,6 +270,7 @@ mod tests {
         findings(definition, evaluated, &primary, &evaluated.iter().collect::<Vec<_>>())
     }
 
+    // `p = 0.0000` claims what no test can show.
     #[test]
     fn a_small_p_value_is_not_zero() {
         assert_eq!(
@@ -412,17 +289,17 @@ mod tests {
         };
         // A slow wave without a trend.
         let wave: Vec<f64> =
-            (0..24).map(|at| 100.0 + (f64::from(at) / 24.0 * 4.0 * std::f64::consts::PI).sin()).collect();
+            (0..24).map(|index| 100.0 + (f64::from(index) / 24.0 * 4.0 * std::f64::consts::PI).sin()).collect();
         let finding = &found(&wave)[0];
         assert!(finding.contains("each rate resembles the one before (rank correlation r = 0.9"), "{finding}");
         assert!(finding.ends_with("times as wide as of independent samples"), "{finding}");
-        let mixed: Vec<f64> = (0..24).map(|at| 100.0 + f64::from(at * 7 % 24)).collect();
+        let mixed: Vec<f64> = (0..24).map(|index| 100.0 + f64::from(index * 7 % 24)).collect();
         assert_eq!(found(&mixed), [""; 0]);
     }
 
     #[test]
     fn findings_that_differ_in_figures_samples_or_the_other_run_are_of_one_kind() {
-        let kind = finding_kind;
+        let kind = wb_results::finding::finding_kind;
         assert_eq!(kind("swapped 5 pages (in 2 of 4 samples)"), kind("swapped 7 pages"));
         assert_eq!(kind(&format!("{OTHER_RUN}anna@desk (in 1 of 4 samples)")), kind(&format!("{OTHER_RUN}ben@lab")));
         assert_ne!(kind("vm1: swapped 5 pages"), kind("vm2: swapped 5 pages"));
@@ -442,10 +319,11 @@ mod tests {
         assert_eq!(findings_of(&definition(precision()), &evaluated), expected);
     }
 
+    // Of merged findings the median of their exit statuses was shown, as if it were a figure.
     #[test]
     fn numbers_that_are_names_are_not_merged() {
         let merged = |findings: &[&str]| {
-            let all = findings.iter().enumerate().map(|(at, finding)| ((*finding).to_owned(), vec![at]));
+            let all = findings.iter().enumerate().map(|(index, finding)| ((*finding).to_owned(), vec![index]));
             merge_findings(all, findings.len())
         };
         for kind in
@@ -486,7 +364,7 @@ mod tests {
                 measured.set(Class::Latency, "response", value);
                 measured.set(Class::Resource, "faults", value);
             }
-            other_contradictions(&rule, |metric| ValueRange::of(metric, &evaluated))
+            other_contradictions(&rule, |metric| ValueRange::new(metric, &evaluated))
         };
         assert_eq!(
             with(5000.0),

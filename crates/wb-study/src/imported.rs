@@ -1,13 +1,15 @@
 //! Evaluation of imported samples: as attempts, or as columns if there are many.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_model::{AttemptOutcome, Metric, MetricKey, Purpose, Validity};
+use wb_model::{AttemptOutcome, AttemptPurpose, Metric, MetricKey, Validity};
 use wb_record::journal::{AttemptEnd, ImportedBatch};
 use wb_record::{CellDefinition, RecordedAttempt};
+use wb_results::{CellResult, ExcludedSample, Failures, MetricResult, SampleSeries};
 use wb_stats::{Budget, Samples, Summary};
-use wb_tests::evaluate::is_plausible;
-use wb_tests::measure_imported;
+use wb_test::evaluate::is_plausible;
+use wb_test::measure_imported;
 
 use crate::cell::{AttemptTally, StartTimes, attempt_results, longest_series, outcome};
 use crate::evaluated_attempt::EvaluatedAttempt;
@@ -15,7 +17,6 @@ use crate::findings::{invalid_sample_groups, merge_findings, other_contradiction
 use crate::judgement::{Judgement, combine, decide, primary_metrics};
 use crate::primary_values::{PrimaryValues, clearest_dependence};
 use crate::provenance;
-use crate::result::{CellResult, ExcludedSample, Failures, MetricResult, SampleSeries};
 use crate::value_range::ValueRange;
 
 /// The number of imported samples of a cell from which on they are evaluated as columns: an attempt takes a kilobyte.
@@ -28,7 +29,7 @@ pub(crate) fn attempts(batch: &ImportedBatch) -> impl Iterator<Item = EvaluatedA
         let ended = AttemptEnd {
             cell: batch.cell.clone(),
             key: batch.key.clone(),
-            purpose: Purpose::Sample,
+            purpose: AttemptPurpose::Sample,
             sample: batch.first_sample.saturating_add(position),
             attempt: 0,
             outcome: outcome_of(row.failure),
@@ -37,7 +38,7 @@ pub(crate) fn attempts(batch: &ImportedBatch) -> impl Iterator<Item = EvaluatedA
             work: None,
             workers: Vec::new(),
             work_by_worker: BTreeMap::new(),
-            disturbances: Vec::new(),
+            disturbances: row.disturbances.iter().map(|&text| text.to_owned()).collect(),
             findings: Vec::new(),
             artefacts: Vec::new(),
         };
@@ -65,7 +66,7 @@ fn outcome_of(failure: Option<&str>) -> AttemptOutcome {
 pub(crate) fn cell_result(
     definition: &CellDefinition,
     attempts: &[EvaluatedAttempt],
-    batches: &[&ImportedBatch],
+    batches: &[Cow<'_, ImportedBatch>],
     ended_by: Option<&str>,
     origin: &StartTimes,
 ) -> CellResult {
@@ -77,20 +78,19 @@ pub(crate) fn cell_result(
     let values_of = |metric: &Metric| valid_values(attempts, &series, metric).map(|(_, value)| value).collect();
     let decision = combine(&decide(definition, values_of, tally.valid, 0, Budget::Spent));
     let is_counted = contradictions.is_empty();
-    let judgement = match is_counted {
-        true => {
-            let valid = (0..attempts.len()).filter(|at| attempts[*at].valid_sample().is_some());
-            Judgement { counted: valid.collect(), decision, contradictions }
-        }
-        false => Judgement::contradictory(contradictions),
+    let judgement = if is_counted {
+        let valid = (0..attempts.len()).filter(|index| attempts[*index].valid_sample().is_some());
+        Judgement { counted: valid.collect(), decision, contradictions }
+    } else {
+        Judgement::contradictory(contradictions)
     };
     let counted = if is_counted { tally.valid } else { 0 };
     let outcome = outcome(definition, &tally, &judgement, counted, ended_by);
-    let counted_attempts: Vec<&EvaluatedAttempt> = judgement.counted.iter().map(|at| &attempts[*at]).collect();
+    let counted_attempts: Vec<&EvaluatedAttempt> = judgement.counted.iter().map(|index| &attempts[*index]).collect();
     let summarize = |metric: &Metric| {
         let values = valid_values(attempts, &series, metric).filter(|_| is_counted);
         let values: Vec<f64> = values.map(|(_, value)| value).collect();
-        Samples::new(&values).ok().map(|samples| Summary::of(&samples))
+        Samples::new(&values).ok().map(|samples| Summary::new(&samples))
     };
     let result = |metric: &Metric| MetricResult {
         metric: metric.clone(),
@@ -132,7 +132,8 @@ pub(crate) fn cell_result(
         findings,
         curves: Vec::new(),
         latency: Vec::new(),
-        failures: Failures::of(&attempts, &series),
+        failures: Failures::count(&attempts, &series),
+        exit_status: None,
         dependence: clearest_dependence(&primary),
         attempts,
         series,
@@ -141,7 +142,7 @@ pub(crate) fn cell_result(
     }
 }
 
-/// Evaluates the samples of a file. Those that pass the gates need no more than their columns.
+/// Evaluates the samples of a file. Samples that pass the gates need no more than their columns.
 fn evaluate(batch: &ImportedBatch, origin: &StartTimes) -> SampleSeries {
     let samples = &batch.samples;
     let is_primary = |metric: &Metric| metric.primary;
@@ -201,7 +202,7 @@ fn valid_values(
 }
 
 fn tally(attempts: &[EvaluatedAttempt], series: &[SampleSeries]) -> AttemptTally {
-    let mut tally = AttemptTally::of(attempts);
+    let mut tally = AttemptTally::new(attempts);
     for series in series {
         let failed: BTreeSet<u32> = series
             .excluded
@@ -226,7 +227,7 @@ fn describe_exclusion(excluded: &ExcludedSample) -> String {
 /// The invalid samples among attempts, with the reasons.
 fn invalid(attempts: &[EvaluatedAttempt]) -> impl Iterator<Item = (u32, String)> {
     let invalid = attempts.iter().filter(|one| {
-        one.attempt.ended.purpose == Purpose::Sample && one.measurement.is_some() && one.valid().is_none()
+        one.attempt.ended.purpose == AttemptPurpose::Sample && one.measurement.is_some() && one.valid().is_none()
     });
     invalid.map(|one| (one.attempt.ended.sample, one.reason()))
 }
@@ -240,22 +241,25 @@ fn invalid_of_series(series: &SampleSeries) -> impl Iterator<Item = (u32, String
 /// The findings of counted samples.
 fn sample_findings(
     attempts: &[&EvaluatedAttempt],
-    batches: &[&ImportedBatch],
+    batches: &[Cow<'_, ImportedBatch>],
     series: &[SampleSeries],
     counted: usize,
 ) -> Vec<String> {
-    let of_attempts = attempts.iter().enumerate().flat_map(|(at, evaluated)| {
+    let of_attempts = attempts.iter().enumerate().flat_map(|(index, evaluated)| {
         let findings = evaluated.measurement.iter().flat_map(|measured| measured.findings.clone());
-        findings.map(move |finding| (finding, vec![at])).collect::<Vec<_>>()
+        findings.map(move |finding| (finding, vec![index])).collect::<Vec<_>>()
     });
     let mut before = attempts.len();
     let of_batches = batches.iter().zip(series).flat_map(|(batch, series)| {
         let start = before;
         before += series.count as usize;
-        batch.samples.findings.iter().filter_map(move |(finding, positions)| {
+        let findings = batch.samples.findings.iter().map(|(finding, positions)| (finding.clone(), positions));
+        let disturbances = batch.samples.disturbances.iter();
+        let disturbed = disturbances.map(|(text, positions)| (format!("disturbed: {text}"), positions));
+        findings.chain(disturbed).filter_map(move |(finding, positions)| {
             let counted = positions.iter().filter(|position| series.is_counted(**position));
             let positions: Vec<usize> = counted.map(|position| start + *position as usize).collect();
-            (!positions.is_empty()).then(|| (finding.clone(), positions))
+            (!positions.is_empty()).then_some((finding, positions))
         })
     });
     merge_findings(of_attempts.chain(of_batches), counted)
@@ -299,7 +303,7 @@ mod tests {
         let other = Metric::latency("time", "s").primary();
         definition.metrics.push(other.clone());
         let mut samples = ImportedSamples::default();
-        for (at, kind) in kinds.iter().enumerate() {
+        for (index, kind) in kinds.iter().enumerate() {
             let reading = |metric: &Metric, value| ImportedValue { metric: metric.clone(), value };
             let readings = match kind {
                 Kind::Valid(value) => vec![reading(&primary, *value), reading(&other, value / 10.0)],
@@ -308,12 +312,12 @@ mod tests {
                 Kind::Rejected => vec![reading(&primary, 5.0)],
                 Kind::Impossible => vec![reading(&primary, -5.0)],
             };
-            let rejection = ImportRejection { gate: Gate::Plausibility, figures: format!("{at} times too much") };
-            let findings = if at % 3 == 0 { vec![format!("swapped {} pages", at % 5)] } else { Vec::new() };
+            let rejection = ImportRejection { gate: Gate::Plausibility, figures: format!("{index} times too much") };
+            let findings = if index % 3 == 0 { vec![format!("swapped {} pages", index % 5)] } else { Vec::new() };
             samples.push(
-                &format!("x/{at}"),
+                &format!("x/{index}"),
                 &readings,
-                (at % 2 == 0).then_some(0.5),
+                (index % 2 == 0).then_some(0.5),
                 findings,
                 matches!(kind, Kind::Rejected).then_some(rejection),
                 matches!(kind, Kind::Failed).then(|| "no disk".to_owned()),
@@ -322,7 +326,7 @@ mod tests {
         let batch = ImportedBatch {
             cell: definition.cell.clone(),
             key: definition.key.clone(),
-            file: wb_model::Sha256::of(b"x"),
+            file: wb_model::Sha256::digest(b"x"),
             first_sample,
             provenance: BTreeMap::from([("kernel".to_owned(), "6.1".to_owned())]),
             samples,
@@ -336,7 +340,7 @@ mod tests {
             let (definition, batch) = batch(&kinds, 3);
             let origin = StartTimes::default();
             let listed = crate::cell::cell_result(&definition, attempts(&batch).collect(), Some("end"), &origin);
-            let columns = cell_result(&definition, &[], &[&batch], Some("end"), &origin);
+            let columns = cell_result(&definition, &[], &[Cow::Borrowed(&batch)], Some("end"), &origin);
             prop_assert_eq!(columns.measured_seconds(), listed.measured_seconds());
             let samples: Vec<_> = columns.samples().map(|sample| sample.into_owned()).collect();
             prop_assert_eq!(&samples, &listed.attempts);

@@ -16,7 +16,7 @@ pub struct Judgement {
     pub counted: Vec<usize>,
     /// What to do next.
     pub decision: CellDecision,
-    /// Primary metrics whose values contradict each other. No sample counts then, since it is unknown which of them are
+    /// Primary metrics with values that contradict each other. No sample counts then: it is unknown which values are
     /// wrong, and more samples would only outvote some.
     pub contradictions: Vec<ValueRange>,
 }
@@ -54,16 +54,18 @@ pub(crate) fn primary_metrics(definition: &CellDefinition) -> impl Iterator<Item
 /// definition's `retakes`; the disturbed ones still count, since dropping samples would bias the result. Samples of
 /// other metrics alone, as imports have them, count too, and the rule takes as many fewer.
 pub fn judge(definition: &CellDefinition, evaluated: &[EvaluatedAttempt], budget: Budget) -> Judgement {
-    let ranges = primary_metrics(definition).filter_map(|metric| ValueRange::of(metric, evaluated));
+    let ranges = primary_metrics(definition).filter_map(|metric| ValueRange::new(metric, evaluated));
     let contradictions: Vec<ValueRange> = ranges.filter(ValueRange::is_contradiction).collect();
     if !contradictions.is_empty() {
         return Judgement::contradictory(contradictions);
     }
-    let mut valid: Vec<usize> = (0..evaluated.len()).filter(|at| evaluated[*at].valid_sample().is_some()).collect();
-    let disturbed = valid.iter().filter(|at| evaluated[**at].is_disturbed()).count();
+    let mut valid: Vec<usize> =
+        (0..evaluated.len()).filter(|index| evaluated[*index].valid_sample().is_some()).collect();
+    // Disturbed samples stay: dropping some would select the result. The summary is shown beside the one without them.
+    let disturbed = valid.iter().filter(|index| evaluated[**index].is_disturbed()).count();
     let with_value = |metric: &Metric| -> Vec<(usize, f64)> {
-        let value = |at: &usize| evaluated[*at].valid_sample().and_then(|measured| measured.get(metric));
-        valid.iter().filter_map(|at| Some((*at, value(at)?))).collect()
+        let value = |index: &usize| evaluated[*index].valid_sample().and_then(|measured| measured.get(metric));
+        valid.iter().filter_map(|index| Some((*index, value(index)?))).collect()
     };
     let values_of = |metric: &Metric| with_value(metric).into_iter().map(|(_, value)| value).collect();
     let decisions = decide(definition, values_of, valid.len(), disturbed, budget);
@@ -74,11 +76,11 @@ pub fn judge(definition: &CellDefinition, evaluated: &[EvaluatedAttempt], budget
                 return Vec::new();
             };
             let positions = with_value(metric).into_iter().enumerate();
-            positions.filter(|(position, _)| !stop.counted.contains(position)).map(|(_, (at, _))| at).collect()
+            positions.filter(|(position, _)| !stop.counted.contains(position)).map(|(_, (index, _))| index).collect()
         };
         let decided = primary_metrics(definition).zip(decisions.iter().map(|(_, decision)| decision));
         let excluded: BTreeSet<usize> = decided.flat_map(excluded).collect();
-        valid.retain(|at| !excluded.contains(at));
+        valid.retain(|index| !excluded.contains(index));
     }
     Judgement { counted: valid, decision, contradictions }
 }
@@ -95,6 +97,7 @@ pub(crate) fn decide(
     let rule = definition.rule.with_retakes(disturbed.min(definition.retakes));
     let decide = |values: &[f64]| {
         // Values are finite: the gates guarantee it for every valid sample.
+        // An imported sample may have one of several metrics alone: the rule concerns those that have this one.
         without_samples(rule, valid - values.len()).decide(values, budget).unwrap_or(SamplingDecision::Continue)
     };
     let primary = primary_metrics(definition);
@@ -108,6 +111,7 @@ pub(crate) fn combine(decisions: &[(Option<MetricKey>, SamplingDecision)]) -> Ce
         return CellDecision::Continue;
     }
     let is_done = |decision: &SamplingDecision| matches!(decision, SamplingDecision::Done(_));
+    // The same samples have to satisfy the rule for each metric, so the noisiest determines their number.
     if decisions.iter().all(|(_, decision)| is_done(decision)) {
         return CellDecision::Done;
     }
@@ -197,8 +201,9 @@ mod tests {
     #[test]
     fn patterns_are_found_in_every_primary_metric() {
         let cell = two_primaries(SamplingRule::Precision { percent: 2.0, min_samples: 6, max_samples: 30 });
-        let values: Vec<(f64, f64)> =
-            (0..24).map(|at| (100.0 + f64::from(at * 7 % 24), 10.0 + (f64::from(at) / 24.0 * 12.6).sin())).collect();
+        let values: Vec<(f64, f64)> = (0..24)
+            .map(|index| (100.0 + f64::from(index * 7 % 24), 10.0 + (f64::from(index) / 24.0 * 12.6).sin()))
+            .collect();
         let result = cell_result(&cell, samples_of(&values), None, &StartTimes::default());
         let dependent = |name: &str| format!("dependent samples: each {name} resembles");
         assert!(

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use wb_model::Unit;
-use wb_tests::{LatencySeries, SampleCurve};
+use wb_results::{CurveSet, NestedLatency, NestedRow};
+use wb_test::{LatencySeries, SampleCurve};
 
 use crate::curves;
 use crate::evaluated_attempt::EvaluatedAttempt;
-use crate::result::{CurveSet, NestedLatency, NestedRow};
 
 /// The latency percentiles, one per row.
 const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 100.0];
@@ -66,8 +66,8 @@ fn over_time(series: &[&LatencySeries]) -> Option<CurveSet> {
 
 /// The percentiles of one sample, of `step` intervals together each.
 fn sample_curve(series: &LatencySeries, step: usize) -> SampleCurve {
-    let histograms = series.seconds.chunks(step).enumerate().map(|(at, chunk)| {
-        let middle = (at * step) as f64 + step as f64 / 2.0;
+    let histograms = series.seconds.chunks(step).enumerate().map(|(index, chunk)| {
+        let middle = (index * step) as f64 + step as f64 / 2.0;
         (middle * series.interval.seconds(), merge_histograms(&chunk.iter().map(Vec::as_slice).collect::<Vec<_>>()))
     });
     let histograms: Vec<(f64, Vec<(u64, u64)>)> = histograms.filter(|(_, histogram)| !histogram.is_empty()).collect();
@@ -126,13 +126,13 @@ mod tests {
     }
 
     fn series(intervals: usize, latency_of: impl Fn(usize) -> u64) -> LatencySeries {
-        let seconds = (0..intervals).map(|at| vec![(100, 98), (latency_of(at), 2)]).collect();
+        let seconds = (0..intervals).map(|index| vec![(100, 98), (latency_of(index), 2)]).collect();
         LatencySeries { title: "read".to_owned(), interval: wb_model::Nanos(200_000_000), seconds }
     }
 
     #[test]
     fn a_stall_in_the_same_second_of_each_sample_shows_over_time() {
-        let stalls = |longest: u64| series(5, move |at| if at == 3 { longest } else { 200 });
+        let stalls = |longest: u64| series(5, move |position| if position == 3 { longest } else { 200 });
         let curve = over_time(&[&stalls(5000), &stalls(7000), &stalls(6000)]).unwrap();
         let line = |name: &str| {
             let line = curve.lines.iter().find(|line| line.name == name).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wb_model::pluralize;
 use wb_record::CellDefinition;
-use wb_tests::{BUILT_PREFIX, DEFINITION_FILE_PREFIX, DEFINITION_SHA256};
+use wb_test::{BUILT_PREFIX, DEFINITION_FILE_PREFIX, DEFINITION_SHA256};
 
 use crate::evaluated_attempt::EvaluatedAttempt;
 

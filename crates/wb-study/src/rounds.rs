@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use wb_model::Purpose;
-
-use crate::result::CellResult;
+use wb_model::AttemptPurpose;
+use wb_results::CellResult;
 
 /// The round of each attempt of each cell, by position; `None` of warm-ups.
 ///
@@ -15,18 +14,18 @@ pub(crate) fn rounds(cells: &[&CellResult]) -> Vec<Vec<Option<u32>>> {
     let mut rounds: Vec<Vec<Option<u32>>> = cells.iter().map(|cell| vec![None; cell.attempts.len()]).collect();
     let turns_of = |(cell, result): (usize, &&CellResult)| {
         let attempts = result.attempts.iter().enumerate();
-        let samples = attempts.filter(|(_, attempt)| attempt.purpose == Purpose::Sample);
-        samples.map(|(at, attempt)| (attempt.start_seconds, cell, at)).collect::<Vec<_>>()
+        let samples = attempts.filter(|(_, attempt)| attempt.purpose == AttemptPurpose::Sample);
+        samples.map(|(index, attempt)| (attempt.start_seconds, cell, index)).collect::<Vec<_>>()
     };
     let mut turns: Vec<(f64, usize, usize)> = cells.iter().enumerate().flat_map(turns_of).collect();
     turns.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
     let (mut round, mut had_turn) = (0, BTreeSet::new());
-    for (_, cell, at) in turns {
+    for (_, cell, index) in turns {
         if !had_turn.insert(cell) {
             round += 1;
             had_turn = BTreeSet::from([cell]);
         }
-        rounds[cell][at] = Some(round);
+        rounds[cell][index] = Some(round);
     }
     rounds
 }
@@ -39,7 +38,7 @@ mod tests {
 
     /// A cell with attempts at these times, warm-ups first.
     fn cell(warm_ups: &[f64], samples: &[f64]) -> CellResult {
-        let purposes = [(Purpose::WarmUp, warm_ups), (Purpose::Sample, samples)];
+        let purposes = [(AttemptPurpose::WarmUp, warm_ups), (AttemptPurpose::Sample, samples)];
         let evaluated = purposes.iter().flat_map(|(purpose, times)| times.iter().map(|_| attempt(*purpose, 0, 1.0)));
         let mut cell = cell_result(&definition(precision()), evaluated.collect(), None, &StartTimes::default());
         for (attempt, time) in cell.attempts.iter_mut().zip(warm_ups.iter().chain(samples)) {

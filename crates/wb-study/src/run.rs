@@ -4,39 +4,26 @@ use std::collections::btree_map;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use wb_model::roles::all_workers;
-use wb_model::{CellId, MetricKey, ProfileName, Purpose, Sha256, TestName, WorkerName};
+use wb_model::{AttemptPurpose, CellId, MetricKey, ProfileName, Sha256, TestName, WorkerName};
 use wb_record::journal::{IMPORTED_FOLDER, ImportedBatch};
 use wb_record::records::RESULT_FILE;
 use wb_record::{
     CellDefinition, History, Invocation, JournalEvent, JournalLine, RunFile, RunFolder, RunRecords, files,
 };
+use wb_results::{CellResult, EnvironmentChange, ImportedSource, RunInfo, SerialResult, Study};
 use wb_sys::environment::{ChangedValue, Environment};
-use wb_tests::Registry;
+use wb_test::Registry;
 
 use crate::StudyError;
 use crate::cell::{StartTimes, cell_result};
 use crate::evaluated_attempt::EvaluatedAttempt;
+use crate::exit_status;
 use crate::findings::describe_machine_change;
 use crate::imported;
 use crate::machine_properties;
 use crate::preparation;
-use crate::result::{CellResult, EnvironmentChange, ImportedSource, RunInfo, Study};
 use crate::solve::solve;
-
-/// The contents of a `result.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SerialResult {
-    /// The hash of the records that these results were derived from: of the journal, of `definition.json` and of the
-    /// test's own definition. It differs from that of the current records once these have changed. Absent in
-    /// preliminary results during a run, and in results of another definition than the run's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub records_sha256: Option<Sha256>,
-    /// The cells of one serial.
-    pub cells: Vec<CellResult>,
-}
 
 /// Evaluates a run from its artefacts.
 pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> {
@@ -45,8 +32,8 @@ pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> 
 
 fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> Result<Study, StudyError> {
     let RunRecords { run_file, lines, .. } = records;
-    let history = History::of(run, lines);
-    let clock = Timeline::of(run, lines)?;
+    let history = History::new(run, lines);
+    let clock = Timeline::new(run, lines)?;
     let origin = clock.start_times();
     let mut cells = Vec::new();
     let mut replaced = ReplacedDefinitions { run, registry, tests: BTreeMap::new() };
@@ -62,18 +49,19 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
         }
         let attempts = history.attempts(&definition.cell).iter().filter(|attempt| attempt.ended.key == definition.key);
         let mut evaluated: Vec<EvaluatedAttempt> = attempts
-            .map(|attempt| EvaluatedAttempt::of(cell.as_ref(), &definition.criteria, attempt.clone()))
+            .map(|attempt| EvaluatedAttempt::evaluate(cell.as_ref(), &definition.criteria, attempt.clone()))
             .collect();
         let ended_by = history.end_reason(&definition.cell);
         let imports = history.imports(&definition.cell).iter().filter(|batch| batch.key == definition.key);
-        let imports: Vec<&ImportedBatch> = imports.collect();
+        let (imports, exit_status) = exit_status::decide(imports.collect());
         let imported: usize = imports.iter().map(|batch| batch.samples.count as usize).sum();
         let mut result = if imported > imported::MANY {
             imported::cell_result(&definition, &evaluated, &imports, ended_by, &origin)
         } else {
-            evaluated.extend(imports.into_iter().flat_map(imported::attempts));
+            evaluated.extend(imports.iter().flat_map(|batch| imported::attempts(batch)));
             cell_result(&definition, evaluated, ended_by, &origin)
         };
+        result.exit_status = exit_status;
         let problems = history.cleanup_problems(&definition.cell).iter();
         result.findings.extend(problems.map(|problem| format!("cleanup failed: {problem}")));
         result.findings.extend(machine_changes(&definition, &history));
@@ -102,7 +90,7 @@ struct ReplacedDefinitions<'a> {
 }
 
 impl ReplacedDefinitions<'_> {
-    /// That results are of another definition than the samples; `None` if they are of the same.
+    /// A finding that results are of another definition than the samples; `None` if they are of the same.
     fn finding(&mut self, test: &TestName) -> Result<Option<String>, StudyError> {
         if let Some(finding) = self.tests.get(test) {
             return Ok(finding.clone());
@@ -111,7 +99,7 @@ impl ReplacedDefinitions<'_> {
         let recorded = self.run.read(&path)?;
         let current = self.registry.test(test.as_str()).and_then(|test| test.definition());
         let name = |text: Option<&[u8]>| match text {
-            Some(text) => format!("SHA-256 {}", Sha256::of(text)),
+            Some(text) => format!("SHA-256 {}", Sha256::digest(text)),
             None => "that of the program".to_owned(),
         };
         let finding = (!self.registry.has_definition(test.as_str(), recorded.as_deref())).then(|| {
@@ -176,10 +164,7 @@ fn serials(
             btree_map::Entry::Vacant(new) => {
                 // Without the hash they count as outdated: readers derive those of the run's own definition, as all
                 // commands without `--tests-d` do.
-                let records_sha256 = match is_replaced {
-                    true => None,
-                    false => Some(records.sha256_of_serial(run, &cell.id)?),
-                };
+                let records_sha256 = if is_replaced { None } else { Some(records.sha256_of_serial(run, &cell.id)?) };
                 new.insert(SerialResult { records_sha256, cells: Vec::new() })
             }
         };
@@ -195,7 +180,7 @@ pub fn write_serial(
     cells: Vec<(&CellDefinition, Vec<EvaluatedAttempt>, Option<&str>)>,
 ) -> Result<(), StudyError> {
     let lines = run.journal_lines()?;
-    let origin = Timeline::of(run, &lines)?.start_times();
+    let origin = Timeline::new(run, &lines)?.start_times();
     let Some((first, ..)) = cells.first() else { return Ok(()) };
     let folder = run.serial_folder(&first.cell);
     let cells = cells.into_iter().map(|(cell, evaluated, ended_by)| cell_result(cell, evaluated, ended_by, &origin));
@@ -259,11 +244,11 @@ struct Timeline {
 }
 
 impl Timeline {
-    fn of(run: &RunFolder, lines: &[JournalLine]) -> Result<Self, StudyError> {
-        let time = |(at, line): (usize, &JournalLine)| {
+    fn new(run: &RunFolder, lines: &[JournalLine]) -> Result<Self, StudyError> {
+        let time = |(index, line): (usize, &JournalLine)| {
             let invalid = |_| StudyError::Time {
                 path: run.journal_path().display().to_string(),
-                line: at + 1,
+                line: index + 1,
                 time: line.time.clone(),
             };
             line.time.parse::<jiff::Timestamp>().map_err(invalid)
@@ -272,14 +257,14 @@ impl Timeline {
         // Machines may have been prepared before the first invocation.
         let starts =
             lines.iter().enumerate().filter(|(_, line)| matches!(line.event, JournalEvent::InvocationStarted { .. }));
-        let starts: Vec<usize> = starts.map(|(at, _)| at).collect();
+        let starts: Vec<usize> = starts.map(|(index, _)| index).collect();
         let Some(first) = times.get(starts.first().copied().unwrap_or(0)) else {
             return Ok(Self { seconds: 0.0, preparation_seconds: 0.0, started: BTreeMap::new() });
         };
         // An invocation lasts from its start to its last line before the next invocation starts.
         let ends = starts.iter().skip(1).copied().chain([lines.len()]);
         let durations = starts.iter().zip(ends).filter_map(|(start, end)| {
-            let last = (*start..end).rev().find(|at| !lines[*at].event.is_auxiliary())?;
+            let last = (*start..end).rev().find(|index| !lines[*index].event.is_auxiliary())?;
             Some(times[last].duration_since(times[*start]).as_secs_f64())
         });
         let mut started = BTreeMap::new();
@@ -308,7 +293,7 @@ impl Timeline {
     }
 }
 
-fn folder_name(cell: &CellId, purpose: Purpose, sample: u32, attempt: u32) -> String {
+fn folder_name(cell: &CellId, purpose: AttemptPurpose, sample: u32, attempt: u32) -> String {
     RunFolder::attempt_folder(cell, purpose, sample, attempt).to_string_lossy().into_owned()
 }
 
@@ -377,12 +362,12 @@ fn imported_sources(
         // A cell with several batches of a file is still one.
         let mut files: BTreeSet<&Sha256> = BTreeSet::new();
         for batch in history.imports(&cell.id).iter().filter(|batch| batch.key == cell.key) {
-            let at = sources.iter().position(|source| *source.file == batch.file).unwrap_or_else(|| {
+            let index = sources.iter().position(|source| *source.file == batch.file).unwrap_or_else(|| {
                 let program = source_program(registry, batch);
                 sources.push(Source { program, cells: 0, samples: 0, metrics: BTreeSet::new(), file: &batch.file });
                 sources.len() - 1
             });
-            let source = &mut sources[at];
+            let source = &mut sources[index];
             source.cells += usize::from(files.insert(&batch.file));
             source.samples += batch.samples.count as usize;
             source.metrics.extend(batch.samples.columns.iter().map(|column| column.metric.key()));
@@ -428,11 +413,11 @@ fn machines(invocation: &wb_record::Invocation) -> Vec<String> {
 fn changes(run: &RunFolder, invocations: &[Invocation]) -> Result<Vec<EnvironmentChange>, StudyError> {
     let read = |name: &str| run.read_json::<Environment>(&run.environment_path(name));
     let mut all = Vec::new();
-    for (at, invocation) in invocations.iter().enumerate() {
-        let earlier = invocations[..at].iter().rposition(|earlier| profile(earlier) == profile(invocation));
-        for (worker, name) in run.recorded_environments(at as u32, "before") {
+    for (index, invocation) in invocations.iter().enumerate() {
+        let earlier = invocations[..index].iter().rposition(|earlier| profile(earlier) == profile(invocation));
+        for (worker, name) in run.recorded_environments(index as u32, "before") {
             let at_other = |invocation: usize, moment: &str| {
-                read(&name.replacen(&format!("world-{at}-before"), &format!("world-{invocation}-{moment}"), 1))
+                read(&name.replacen(&format!("world-{index}-before"), &format!("world-{invocation}-{moment}"), 1))
             };
             let Some(before) = read(&name)? else { continue };
             let mut changes = Vec::new();
@@ -443,8 +428,9 @@ fn changes(run: &RunFolder, invocations: &[Invocation]) -> Result<Vec<Environmen
                 changes.extend(last.into_iter().flat_map(|last| Environment::difference(&last, &before)));
                 changes.retain(is_relevant_between_invocations);
             }
-            changes
-                .extend(at_other(at, "after")?.into_iter().flat_map(|after| Environment::difference(&before, &after)));
+            changes.extend(
+                at_other(index, "after")?.into_iter().flat_map(|after| Environment::difference(&before, &after)),
+            );
             all.extend(changes.into_iter().map(|change| EnvironmentChange {
                 worker: worker.clone(),
                 path: change.path,

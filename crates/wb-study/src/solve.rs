@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{ProfileName, Serial, TestName, WorkerName, with_worker};
+use wb_results::Conclusion;
+use wb_results::{CellResult, CurveSet, MetricResult, SummaryCurve, SummaryPoint};
 use wb_stats::Estimate;
-use wb_tests::{Conclusion, CurvePoint, EvaluatedCell, Registry};
+use wb_test::{CurvePoint, EvaluatedCell, Registry};
 
 use crate::aggregation::title_suffix;
-use crate::result::{CellResult, CurveSet, MetricResult, SummaryCurve, SummaryPoint};
 use crate::rounds::rounds;
 
 /// Computes the conclusions of every test from its own cells, for each serial of the plan: for all workers together,
@@ -37,8 +38,8 @@ pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
     conclusions
 }
 
-/// The input of conclusions for a cell, of whose attempts the rounds are given, as measured by one of several workers or
-/// by all together.
+/// The input of conclusions for a cell, measured by one worker or by all together. `rounds` are the rounds of its
+/// attempts.
 fn solve_input<'a>(result: &'a CellResult, rounds: &[Option<u32>], worker: Option<&WorkerName>) -> EvaluatedCell<'a> {
     let median = |metric: &MetricResult| {
         let summary = metric.summary.as_ref().filter(|_| metric.worker.as_ref() == worker)?;
@@ -70,11 +71,11 @@ fn solve_input<'a>(result: &'a CellResult, rounds: &[Option<u32>], worker: Optio
 
 #[cfg(test)]
 mod tests {
-    use wb_model::{AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, Params, Purpose};
+    use wb_model::{AttemptOutcome, AttemptPurpose, CellId, CellOutcome, DefinitionKey, Metric, Params};
     use wb_stats::{Samples, SamplingRule, Summary};
 
     use super::*;
-    use crate::result::AttemptResult;
+    use wb_results::AttemptResult;
 
     /// A cell of a test that was measured by two workers with these figures.
     fn cell(test: &str, case: &str, metric: &str, unit: &str, workers: [&str; 2], figures: [f64; 2]) -> CellResult {
@@ -83,7 +84,7 @@ mod tests {
             metric: Metric::throughput(metric, unit),
             worker: worker.map(|name| WorkerName::new(name).unwrap()),
             threshold: None,
-            summary: Some(Summary::of(&Samples::new(&[median]).unwrap())),
+            summary: Some(Summary::new(&Samples::new(&[median]).unwrap())),
             undisturbed: None,
         };
         CellResult {
@@ -108,6 +109,7 @@ mod tests {
             ],
             attempts: Vec::new(),
             failures: Default::default(),
+            exit_status: None,
             dependence: None,
             curves: Vec::new(),
             latency: Vec::new(),
@@ -119,7 +121,7 @@ mod tests {
     /// The test, the value and the last part of the reasoning of each conclusion.
     fn shown(cells: &[CellResult]) -> Vec<String> {
         let last = |because: String| because.rsplit("; ").next().map(str::to_owned).unwrap_or_default();
-        let conclusions = solve(cells, &Registry::built_in()).into_iter();
+        let conclusions = solve(cells, &wb_tests::built_in()).into_iter();
         conclusions
             .map(|Conclusion { cells: test, value, explanation: because, .. }| {
                 format!("{test} {value:.2}, {}", last(because))
@@ -150,7 +152,7 @@ mod tests {
             let case = format!("mode={mode}");
             cell("ramspeed", &case, "bandwidth", "MB/s", ["b", "c"], [1000.0 * bandwidth, 100.0 * bandwidth])
         });
-        let conclusions = solve(&cells, &Registry::built_in());
+        let conclusions = solve(&cells, &wb_tests::built_in());
         let shown: Vec<(&str, f64)> =
             conclusions.iter().map(|conclusion| (conclusion.cells.as_str(), conclusion.value)).collect();
         assert_eq!(
@@ -168,7 +170,7 @@ mod tests {
         let attempt = |(sample, (value, start_seconds)): (u32, &(f64, f64))| AttemptResult {
             sample,
             attempt: 0,
-            purpose: Purpose::Sample,
+            purpose: AttemptPurpose::Sample,
             start_seconds: *start_seconds,
             seconds: 1.0,
             measured_seconds: 1.0,
@@ -197,7 +199,7 @@ mod tests {
                 cell
             })
             .collect();
-        let ends = solve(&cells, &Registry::built_in())[0].interval.unwrap();
+        let ends = solve(&cells, &wb_tests::built_in())[0].interval.unwrap();
         ends.high - ends.low
     }
 
@@ -208,9 +210,9 @@ mod tests {
             let start = |round: usize| round as f64 * seconds_of_a_round + mode as f64 * seconds_of_a_mode;
             std::array::from_fn(|round| (values[round], start(round)))
         };
-        let interleaved = width_of_average(std::array::from_fn(|at| mode(at, 10.0, 1.0)));
+        let interleaved = width_of_average(std::array::from_fn(|position| mode(position, 10.0, 1.0)));
         assert!((interleaved - 40.0).abs() < 1e-9, "{interleaved}");
-        let one_after_the_other = width_of_average(std::array::from_fn(|at| mode(at, 1.0, 10.0)));
+        let one_after_the_other = width_of_average(std::array::from_fn(|position| mode(position, 1.0, 10.0)));
         assert!((one_after_the_other - 20.0).abs() < 1e-9, "as of independent cells: {one_after_the_other}");
     }
 }

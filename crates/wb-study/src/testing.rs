@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use wb_model::{AttemptOutcome, Class, DefinitionKey, Metric, Params, Purpose, TestName};
+use wb_model::{AttemptOutcome, AttemptPurpose, Class, DefinitionKey, Metric, Params, TestName};
 use wb_record::journal::AttemptEnd;
 use wb_record::{CellDefinition, RecordedAttempt};
 use wb_stats::SamplingRule;
-use wb_tests::Measurement;
+use wb_test::Measurement;
 
 use crate::evaluated_attempt::EvaluatedAttempt;
 
@@ -37,11 +37,11 @@ pub(crate) fn precision() -> SamplingRule {
 
 /// Valid samples with these values, in this order.
 pub(crate) fn samples(values: &[f64]) -> Vec<EvaluatedAttempt> {
-    (0..).zip(values).map(|(number, value)| attempt(Purpose::Sample, number, *value)).collect()
+    (0..).zip(values).map(|(number, value)| attempt(AttemptPurpose::Sample, number, *value)).collect()
 }
 
 /// A completed attempt with this value.
-pub(crate) fn attempt(purpose: Purpose, sample: u32, value: f64) -> EvaluatedAttempt {
+pub(crate) fn attempt(purpose: AttemptPurpose, sample: u32, value: f64) -> EvaluatedAttempt {
     let definition = definition(precision());
     let ended = AttemptEnd {
         cell: definition.cell,

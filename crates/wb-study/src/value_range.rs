@@ -10,7 +10,7 @@ use crate::evaluated_attempt::EvaluatedAttempt;
 /// 1000; the rest is a margin for noise.
 const CONTRADICTION: f64 = 300.0;
 
-/// The factor from which on values of one cell are not those of a steady system.
+/// The factor between values of one cell from which on the system was not steady.
 const CHANGE: f64 = 2.0;
 
 /// The lowest and the highest value of a metric over the valid samples of a cell, without warm-ups.
@@ -31,7 +31,7 @@ struct Extreme {
 
 impl ValueRange {
     /// The range of a metric by magnitude; `None` if no sample has a value other than zero.
-    pub fn of(metric: &Metric, evaluated: &[EvaluatedAttempt]) -> Option<Self> {
+    pub fn new(metric: &Metric, evaluated: &[EvaluatedAttempt]) -> Option<Self> {
         let value = |evaluated: &EvaluatedAttempt| {
             Some((evaluated.attempt.ended.sample, evaluated.valid_sample()?.get(metric)?))
         };
@@ -75,9 +75,10 @@ impl ValueRange {
 impl fmt::Display for ValueRange {
     /// Writes both values with their samples, the earlier sample first.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, second) = match self.lowest.sample <= self.highest.sample {
-            true => (self.lowest, self.highest),
-            false => (self.highest, self.lowest),
+        let (first, second) = if self.lowest.sample <= self.highest.sample {
+            (self.lowest, self.highest)
+        } else {
+            (self.highest, self.lowest)
         };
         let figure = |Extreme { sample, value }| format!("{} in sample {sample}", self.unit.quantity(value));
         write!(f, "{} is {} and {}, ", self.metric, figure(first), figure(second))?;

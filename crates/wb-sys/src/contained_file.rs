@@ -17,9 +17,10 @@ use rustix::io::Errno;
 /// If it is absolute, empty, or has a component `..`.
 pub fn require_relative(path: &Path) -> io::Result<()> {
     let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-    match is_inside && !path.as_os_str().is_empty() {
-        true => Ok(()),
-        false => Err(invalid("expected a relative path without `..`")),
+    if is_inside && !path.as_os_str().is_empty() {
+        Ok(())
+    } else {
+        Err(invalid("expected a relative path without `..`"))
     }
 }
 
@@ -57,6 +58,7 @@ pub fn metadata(root: &Path, path: &Path) -> io::Result<Metadata> {
 pub fn read_limited(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let length = file.metadata()?.len();
     let too_large = || io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {limit} bytes"));
+    // A run folder may come from somebody else.
     if length > limit {
         return Err(too_large());
     }
@@ -87,10 +89,12 @@ fn open_root(root: &Path) -> io::Result<OwnedFd> {
 
 fn require_regular(file: &File) -> io::Result<Metadata> {
     let metadata = file.metadata()?;
-    match metadata.is_file() {
-        true => Ok(metadata),
-        false if metadata.is_dir() => Err(io::Error::new(ErrorKind::IsADirectory, "it is a folder")),
-        false => Err(invalid("it is not a regular file")),
+    if metadata.is_file() {
+        Ok(metadata)
+    } else if metadata.is_dir() {
+        Err(io::Error::new(ErrorKind::IsADirectory, "it is a folder"))
+    } else {
+        Err(invalid("it is not a regular file"))
     }
 }
 

@@ -197,6 +197,7 @@ mod tests {
         assert!(try_acquire().is_ok());
     }
 
+    // A child that another thread had just forked kept a lock that had been dropped.
     #[test]
     fn an_inherited_descriptor_holds_only_a_lock_that_is_meant_to_be_inherited() {
         let (_folder, path) = lock_path();

@@ -26,7 +26,6 @@ use crate::unnamed_file;
 pub enum OutputTarget {
     /// Standard output: `-`, or a name of that descriptor, such as `/dev/stdout`.
     StandardOutput,
-    /// Standard error.
     StandardError,
     /// What exists and is no regular file: a device, a FIFO, another descriptor of this process.
     Stream(PathBuf),
@@ -42,7 +41,7 @@ impl OutputTarget {
     ///
     /// # Errors
     /// When it is a folder, or cannot be followed.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn new(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self::StandardOutput);
         }
@@ -214,7 +213,7 @@ impl OutputFile {
     /// # Errors
     /// When it cannot be created or opened, or is a folder.
     pub fn append(path: &Path) -> io::Result<Self> {
-        Ok(Self(match OutputTarget::of(path)? {
+        Ok(Self(match OutputTarget::new(path)? {
             OutputTarget::StandardOutput => Sink::StandardOutput,
             OutputTarget::StandardError => Sink::StandardError,
             OutputTarget::Stream(path) => Sink::Stream(OpenOptions::new().append(true).open(path)?),
@@ -223,7 +222,7 @@ impl OutputFile {
     }
 
     fn open(path: &Path, replaces: bool) -> io::Result<Self> {
-        Ok(Self(match OutputTarget::of(path)? {
+        Ok(Self(match OutputTarget::new(path)? {
             OutputTarget::StandardOutput => Sink::StandardOutput,
             OutputTarget::StandardError => Sink::StandardError,
             // Appending has no effect on devices and FIFOs. A descriptor of a regular file keeps what it has.
@@ -524,7 +523,7 @@ mod tests {
         symlink("below/../below/new", folder.join("dangling")).unwrap();
         let target = OutputTarget::File(fs::canonicalize(folder).unwrap().join("below/new"));
         for name in ["dangling", "below/new", "below/../below/./new"] {
-            assert_eq!(OutputTarget::of(&folder.join(name)).unwrap(), target, "{name}");
+            assert_eq!(OutputTarget::new(&folder.join(name)).unwrap(), target, "{name}");
         }
         assert_eq!(write(&folder.join("circle"), b"x").unwrap_err().raw_os_error(), Some(libc::ELOOP));
         assert_eq!(write(&folder.join("below"), b"x").unwrap_err().kind(), io::ErrorKind::IsADirectory);
@@ -542,7 +541,7 @@ mod tests {
         });
         write(&path, b"new").unwrap();
         assert_eq!(reader.join().unwrap(), b"new");
-        assert_eq!(OutputTarget::of(&path).unwrap(), OutputTarget::Stream(path));
+        assert_eq!(OutputTarget::new(&path).unwrap(), OutputTarget::Stream(path));
     }
 
     #[test]
@@ -551,10 +550,10 @@ mod tests {
         let link = folder.path().join("link");
         symlink("/dev/stdout", &link).unwrap();
         for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/self/../self/fd/1"].map(Path::new) {
-            assert_eq!(OutputTarget::of(name).unwrap(), OutputTarget::StandardOutput, "{}", name.display());
+            assert_eq!(OutputTarget::new(name).unwrap(), OutputTarget::StandardOutput, "{}", name.display());
         }
-        assert_eq!(OutputTarget::of(&link).unwrap(), OutputTarget::StandardOutput);
-        assert_eq!(OutputTarget::of(Path::new("/dev/stderr")).unwrap(), OutputTarget::StandardError);
+        assert_eq!(OutputTarget::new(&link).unwrap(), OutputTarget::StandardOutput);
+        assert_eq!(OutputTarget::new(Path::new("/dev/stderr")).unwrap(), OutputTarget::StandardError);
     }
 
     #[test]

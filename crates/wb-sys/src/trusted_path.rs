@@ -13,36 +13,20 @@ use crate::{SysRoot, users};
 /// Why another user can change a path.
 #[derive(Debug, thiserror::Error)]
 pub enum UntrustedPath {
-    /// A level of it belongs to another user.
     #[error("{} belongs to user {user}", path.display())]
     OtherOwner {
-        /// The level.
         path: PathBuf,
         /// Name of the user, or the number.
         user: String,
     },
     /// Others can write to a level of it.
     #[error("{} is writable by others (mode {mode:o})", path.display())]
-    Writable {
-        /// The level.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    Writable { path: PathBuf, mode: u32 },
     /// A level of it is neither a folder nor a link to one.
     #[error("{} is not a folder", path.display())]
-    NotAFolder {
-        /// The level.
-        path: PathBuf,
-    },
-    /// A level of it cannot be read.
+    NotAFolder { path: PathBuf },
     #[error("cannot read {}: {source}", path.display())]
-    Unreadable {
-        /// The level.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
 }
 
 /// Requires that only root and this user can change what is in a folder, at any level of its path.

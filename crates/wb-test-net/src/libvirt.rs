@@ -116,6 +116,14 @@ impl Libvirt {
         let output = self.command(Path::new("/"), words[0]).args(&words[1..]).stdin(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
+
+    /// Runs a command in its namespaces; returns the command, its exit status and its output, for a message.
+    pub fn transcript_of(&self, words: &[&str]) -> String {
+        let output = self.command(Path::new("/"), words[0]).args(&words[1..]).stdin(Stdio::null()).output();
+        let Ok(output) = output else { return format!("{words:?}: {output:?}") };
+        let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+        format!("{words:?} ({})\n{out}{err}", output.status)
+    }
 }
 
 impl Drop for Libvirt {

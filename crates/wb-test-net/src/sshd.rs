@@ -23,7 +23,6 @@ pub struct SshdConfig<'a> {
 #[derive(Debug)]
 pub struct SshHosts {
     // Dropped before the folder: its processes are killed first.
-    /// The network between them.
     pub network: TestNetwork,
     servers: Vec<Child>,
     folder: TempDir,

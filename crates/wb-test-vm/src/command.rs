@@ -12,36 +12,25 @@ use wb_profile::image::ImageFailure;
 /// Error in preparing or running a virtual machine.
 #[derive(Debug, Error)]
 pub enum GuestError {
-    /// A program is not installed.
     #[error("`{program}` is not installed (Debian: {package})")]
     Missing {
-        /// Its name.
         program: &'static str,
         /// The Debian package that contains it.
         package: &'static str,
     },
-    /// A program failed.
     #[error("`{program}` failed: {output}")]
-    Failed {
-        /// Its name.
-        program: String,
-        /// Its error output.
-        output: String,
-    },
+    Failed { program: String, output: String },
     /// A file or folder could not be used.
     #[error("cannot {operation} {}: {source}", path.display())]
     File {
         /// The attempted operation, as a verb.
         operation: &'static str,
-        /// The path.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
     /// An image could not be built.
     #[error("cannot build an image: {0}")]
     NoImage(ImageFailure),
-    /// The machine ended, or was killed, before its program finished.
     #[error("the machine ended before its program finished; its console ends:\n{console}")]
     ScriptNotFinished {
         /// The last lines of its console.

@@ -129,10 +129,8 @@ impl SshGuest {
             return Err(GuestError::failed("starting a guest", "its image has no kernel outside of its disk"));
         };
         // QEMU does not emulate threads of a core for AMD's processors.
-        let processor = match config.has_smt {
-            true => ["max,vendor=GenuineIntel", "2,sockets=1,cores=1,threads=2"],
-            false => ["max", "2"],
-        };
+        let processor =
+            if config.has_smt { ["max,vendor=GenuineIntel", "2,sockets=1,cores=1,threads=2"] } else { ["max", "2"] };
         let fixed =
             ["-machine", "q35", "-accel", ACCELERATOR, "-cpu", processor[0], "-smp", processor[1], "-nographic"];
         let mut words: Vec<String> = fixed.map(str::to_owned).to_vec();
@@ -216,8 +214,8 @@ impl SshGuest {
         }
         self.kill();
         for option in ["-kernel", "-initrd", "-append"] {
-            if let Some(at) = self.arguments.iter().position(|word| word == option) {
-                self.arguments.drain(at..at + 2);
+            if let Some(position) = self.arguments.iter().position(|word| word == option) {
+                self.arguments.drain(position..position + 2);
             }
         }
         self.restart()

@@ -253,7 +253,7 @@ impl FakeAgent {
     fn installed_program(&self, program: &str) -> Option<InstalledProgram> {
         let state = self.state();
         let content = state.programs.get(program).map_or(program, String::as_str);
-        let sha256 = Sha256::of(content.as_bytes()).to_string();
+        let sha256 = Sha256::digest(content.as_bytes()).to_string();
         Some(InstalledProgram { path: format!("/usr/bin/{program}"), sha256, version: None })
     }
 

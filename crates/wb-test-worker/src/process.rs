@@ -7,13 +7,9 @@ use wb_agent::ExitReason;
 /// Behaviour of a simulated process: its output, files, duration and exit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FakeProcess {
-    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
     pub stderr: Vec<u8>,
-    /// Why it ends.
     pub ending: ExitReason,
-    /// Its duration.
     pub elapsed: Duration,
     /// Files that it writes at its start: paths and contents.
     pub files: Vec<(String, Vec<u8>)>,

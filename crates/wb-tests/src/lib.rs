@@ -1,56 +1,42 @@
-//! All tests: built-in, declarative and external.
+//! All tests that come with the program, in one registry. What a test is, is in `wb_test`; whoever evaluates samples or
+//! renders results does not depend on this crate.
 //!
-//! A test declares its parameters, takes samples on a worker, and extracts values from a sample's artefacts. It knows
-//! nothing of plans, order, other samples, or statistics.
-//!
-//! Start with [`test`] and [`typed_test`] (the traits), then [`himeno`], the simplest test; [`registry`] lists all.
+//! Its integration tests measure each of them, with an agent of their own.
 
 #![forbid(unsafe_code)]
 
-pub mod artefacts;
-pub mod attempt;
-pub mod contention;
-pub mod count;
-pub mod declarative;
-pub mod evaluate;
-pub mod external;
-pub mod failure;
-pub mod fio;
-pub mod fio_export;
-pub mod fio_libblkio;
-pub mod fio_nbd;
-pub mod foreign;
-pub mod himeno;
-mod invalid_cell;
-pub mod knees;
-pub mod linpack;
-pub mod measurement;
-pub mod native;
-pub mod net;
-pub mod peers;
-mod port;
-pub mod ramspeed;
-pub mod ramspeed_sweep;
-pub mod redis;
-pub mod registry;
-pub mod shared_params;
-pub mod start_barrier;
-pub mod test;
-#[cfg(test)]
-mod testing;
-pub mod typed_test;
-pub mod uperf;
+use std::sync::Arc;
 
-pub use artefacts::Artefacts;
-pub use attempt::{Attempt, RunningService, WorkerContext};
-pub use declarative::{DeclarativeTest, DefinitionError};
-pub use failure::Failure;
-pub use foreign::{ForeignTest, measure_imported};
-pub use measurement::{
-    BUILT_PREFIX, Conclusion, DEFINITION_FILE_PREFIX, DEFINITION_SHA256, LatencySeries, Measurement, Rejection,
-    SampleCurve,
-};
-pub use registry::Registry;
-pub use shared_params::{InvalidParams, SharedParams};
-pub use test::{BuildInputs, CurvePoint, EvaluatedCell, Test, TestCell};
-pub use typed_test::{TestInfo, TypedTest};
+use wb_peers_worker::Peers;
+use wb_test::Registry;
+use wb_workloads::fio::Fio;
+use wb_workloads::fio_export::Export;
+use wb_workloads::fio_libblkio::FioLibblkio;
+use wb_workloads::fio_nbd::FioNbd;
+use wb_workloads::himeno::Himeno;
+use wb_workloads::linpack::Linpack;
+use wb_workloads::net::Net;
+use wb_workloads::ramspeed::Ramspeed;
+use wb_workloads::ramspeed_sweep::RamspeedSweep;
+use wb_workloads::redis::Redis;
+use wb_workloads::uperf::Uperf;
+
+/// The tests that come with the program.
+pub fn built_in() -> Registry {
+    let mut registry = Registry::default();
+    registry.add(Fio);
+    registry.add(Export(FioNbd));
+    registry.add(Export(FioLibblkio));
+    registry.add(Himeno);
+    registry.add(Ramspeed);
+    registry.add(RamspeedSweep);
+    registry.add(Linpack);
+    registry.add(Redis);
+    registry.add(Net::default());
+    registry.add(Uperf);
+    registry.add(Peers::default());
+    for definition in wb_declarative::builtin_definitions() {
+        registry.insert(definition.test_name(), move || Arc::new(definition.parse()));
+    }
+    registry
+}

@@ -14,7 +14,6 @@ mod doctor;
 pub(crate) mod exec;
 mod groups;
 pub(crate) mod hashd;
-mod hosts;
 pub(crate) mod import;
 mod input_files;
 mod list;
@@ -24,7 +23,6 @@ mod output_conflicts;
 mod output_path;
 pub(crate) mod peers;
 mod placement;
-mod preparation;
 pub(crate) mod profile;
 mod read;
 mod run;
@@ -50,12 +48,10 @@ use crate::exit;
 pub(crate) use command::Command;
 pub(crate) use console::{Colour, ConsoleFlags};
 pub(crate) use doctor::DoctorArgs;
-pub(crate) use hosts::{HostFlags, HostSelectionFlags};
 pub(crate) use list::ListArgs;
 pub(crate) use measurement::{AttemptFlags, CellFlags, MeasurementFlags, SamplingFlags};
 pub(crate) use output_path::{OutputFolder, OutputPath, OutputPrefix, prefix_parser};
 pub(crate) use placement::{NumberList, PlacementFlags, parse_number_list};
-pub(crate) use preparation::PreparationFlags;
 pub(crate) use read::{FormatArgs, ReportArgs, SolveArgs, StudyArgs, SummaryArgs};
 pub(crate) use run::{LayoutFolder, PlanArgs, RunArgs, RunFolderFlags};
 pub(crate) use selection::SelectionFlags;
@@ -63,7 +59,7 @@ pub(crate) use session::{AB_PREFIX, CALIBRATE_PREFIX, RUN_PREFIX};
 pub(crate) use usage_error::{ParseError, UsageError};
 pub(crate) use values::{
     KeyValueParser, enum_parser, parse_fraction, parse_ip_address, parse_non_negative, parse_positive, parse_run_noise,
-    parse_text_path, parse_threshold, whole_number, whole_number_to,
+    parse_threshold, whole_number, whole_number_to,
 };
 
 /// Version, commit and build: `0.1.0 (4d94be8 2026-11-23, release build for x86_64-unknown-linux-gnu)`.
@@ -123,13 +119,16 @@ impl Cli {
     /// If it does not match the declarations, or a request for help or the version.
     pub(crate) fn parse_words(words: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, ParseError> {
         let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
-        let mut program = match words.get(1).and_then(|word| word.to_str()) {
-            // Started for every sample, and without options that the additions describe.
-            Some("exec" | "agent") if !words.iter().any(|word| word == "--help" || word == "-h") => Self::command(),
-            _ => Self::build_command(),
+        let mut program = Self::command();
+        let matches = match program.try_get_matches_from_mut(&words) {
+            Ok(matches) => matches,
+            // Only help and messages have what descriptions add, which takes as long as the rest of a command's start.
+            Err(_) => {
+                program = Self::build_command();
+                let described = program.try_get_matches_from_mut(&words);
+                described.map_err(|error| ParseError::new(error, &program, &words))?
+            }
         };
-        let matches =
-            program.try_get_matches_from_mut(&words).map_err(|error| ParseError::new(error, &program, &words))?;
         run_folder::refuse_where_unused(&matches).map_err(ParseError::Usage)?;
         if let Some(("net", net)) = matches.subcommand() {
             net::unused_options::refuse(net).map_err(ParseError::Usage)?;

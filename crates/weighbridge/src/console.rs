@@ -16,7 +16,6 @@ use crate::output;
 /// Output settings, derived from the flags and the terminal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Console {
-    /// Style of standard output.
     pub(crate) stdout_style: Style,
     /// Whether to colour standard error.
     pub(crate) colour_stderr: bool,

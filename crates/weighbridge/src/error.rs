@@ -22,28 +22,12 @@ use crate::session_events::resume_command;
 pub(crate) enum Error {
     /// A usage error with help.
     #[error("{what}")]
-    Usage {
-        /// The message.
-        what: String,
-        /// The help.
-        help: String,
-    },
-    /// Nothing to do.
+    Usage { what: String, help: String },
     #[error("{what}")]
-    NothingToDo {
-        /// The message.
-        what: String,
-        /// The help.
-        help: String,
-    },
+    NothingToDo { what: String, help: String },
     /// Something cannot be measured or compared as requested.
     #[error("{what}")]
-    Incomplete {
-        /// The message.
-        what: String,
-        /// The help.
-        help: String,
-    },
+    Incomplete { what: String, help: String },
     /// A file or stream that cannot be read or written.
     #[error("cannot {operation} {subject}: {source}")]
     File {
@@ -51,10 +35,8 @@ pub(crate) enum Error {
         operation: &'static str,
         /// Its path in backticks, or the name of the stream.
         subject: String,
-        /// The cause.
         source: std::io::Error,
     },
-    /// An invalid network profile.
     #[error(transparent)]
     Profile(#[from] wb_net::language::ProfileDiagnostics),
     /// A name that does not occur in the builds.
@@ -137,6 +119,9 @@ impl From<wb_contention::execute::SequenceError> for Error {
     fn from(error: wb_contention::execute::SequenceError) -> Self {
         match error {
             wb_contention::execute::SequenceError::Record(error) => error.into(),
+            wb_contention::execute::SequenceError::Schedule(error) => {
+                Self::Usage { what: error.to_string(), help: "give each its own: `id=NAME`".to_owned() }
+            }
             other => Self::Sequence(other),
         }
     }
@@ -173,9 +158,12 @@ impl Error {
 
     /// For `map_err`: a file of an option that cannot be written.
     pub(crate) fn output(path: &OutputPath) -> impl Fn(std::io::Error) -> Self + Copy {
-        move |source| match path.is_standard_output() {
-            true => Self::stream("standard output")(source),
-            false => Self::file("write", path.as_path())(source),
+        move |source| {
+            if path.is_standard_output() {
+                Self::stream("standard output")(source)
+            } else {
+                Self::file("write", path.as_path())(source)
+            }
         }
     }
 

@@ -11,7 +11,6 @@ use crate::error::print_error;
 /// Exit status of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Success.
     Success,
     /// A usage error or an internal error.
     Error,

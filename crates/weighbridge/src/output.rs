@@ -49,10 +49,7 @@ pub(crate) fn json_text(value: &impl Serialize) -> Result<String, Error> {
 /// Prints text. On a terminal, whatever controls it is escaped, because names in it may be those of others; programs get the
 /// text as it is.
 pub(crate) fn print_text(text: &str) -> Result<(), Error> {
-    match is_terminal() {
-        true => print_bytes(escape_controls(text).as_bytes()),
-        false => print_bytes(text.as_bytes()),
-    }
+    if is_terminal() { print_bytes(escape_controls(text).as_bytes()) } else { print_bytes(text.as_bytes()) }
 }
 
 /// Writes bytes to standard output; a closed pipe (`| head`) is not an error.
@@ -63,9 +60,10 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
 /// Writes bytes to standard output at once; false if nobody reads it any more.
 pub(crate) fn print_now(bytes: &[u8]) -> Result<bool, Error> {
     let write = |out: &mut dyn Write| out.write_all(bytes).and_then(|()| out.flush());
-    let (written, name) = match is_reserved() {
-        true => (write(&mut io::stderr().lock()), "standard error"),
-        false => (write(&mut io::stdout().lock()), "standard output"),
+    let (written, name) = if is_reserved() {
+        (write(&mut io::stderr().lock()), "standard error")
+    } else {
+        (write(&mut io::stdout().lock()), "standard output")
     };
     if is_reserved() {
         crate::console::write_log(&String::from_utf8_lossy(bytes));
@@ -80,7 +78,7 @@ pub(crate) fn print_now(bytes: &[u8]) -> Result<bool, Error> {
 /// Refuses an output that would replace a record of results.
 fn require_no_record(path: &OutputPath) -> Result<(), Error> {
     // What cannot be followed is reported when it is opened.
-    let target = OutputTarget::of(path.as_path());
+    let target = OutputTarget::new(path.as_path());
     let is_record = target.is_ok_and(|target| matches!(target, OutputTarget::File(file) if is_record(&file)));
     let refused = || io::Error::other("it is a record of results, which would be lost; name another file");
     if is_record { Err(Error::output(path)(refused())) } else { Ok(()) }
@@ -125,7 +123,7 @@ pub(crate) fn append_file(path: &OutputPath) -> Result<OutputFile, Error> {
 /// Checks that a file can be written, before minutes of measuring.
 pub(crate) fn check_file(path: &OutputPath) -> Result<(), Error> {
     require_no_record(path)?;
-    OutputTarget::of(path.as_path()).and_then(|target| target.check()).map_err(Error::output(path))
+    OutputTarget::new(path.as_path()).and_then(|target| target.check()).map_err(Error::output(path))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use wb_model::{CellId, Purpose, pluralize, unescape_lossy};
+use wb_model::{AttemptPurpose, CellId, pluralize, unescape_lossy};
 use wb_run::Progress;
 
 use crate::console::Console;
@@ -50,8 +50,8 @@ impl ProgressReporter {
             Progress::Warning(message) => self.print(&format!("warning: {message}")),
             Progress::AttemptStarted { cell, purpose, sample, min_samples: required, cell_seconds, seconds } => {
                 let step = match purpose {
-                    Purpose::WarmUp => "warm-up".to_owned(),
-                    Purpose::Sample => format!("sample {sample} of at least {required}"),
+                    AttemptPurpose::WarmUp => "warm-up".to_owned(),
+                    AttemptPurpose::Sample => format!("sample {sample} of at least {required}"),
                 };
                 if let Some(bar) = &self.bar {
                     let elapsed = bar.elapsed().as_secs_f64();
@@ -70,7 +70,7 @@ impl ProgressReporter {
                     self.print_unless_quiet(&format!("{}: {outcome}", cell_name(cell)));
                 } else if let Some(invalid) = invalid {
                     self.print_unless_quiet(&format!("{}: {invalid}", cell_name(cell)));
-                } else if *purpose == Purpose::Sample && self.bar.is_none() {
+                } else if *purpose == AttemptPurpose::Sample && self.bar.is_none() {
                     let figure = value.as_ref().map(|(metric, value)| metric.unit.quantity(*value).to_string());
                     let disturbed = if disturbances.is_empty() { "" } else { ", disturbed" };
                     self.print_unless_quiet(&format!(

@@ -22,6 +22,7 @@ use crate::transfer::TransferReporter;
 /// Maximum number of checks (a statistic of a metric of a test case) shown in which the endpoints of a bisection differ.
 const MAX_DIFFERING_CHECKS: usize = 10;
 
+// All texts of sessions stand here: `--quiet`, colours and the progress bar concern no library.
 impl Console {
     /// The sink that prints the events of a session.
     pub(crate) fn events(&self) -> EventSink {

@@ -14,7 +14,7 @@ use tokio::{sync::oneshot, task::JoinHandle, time};
 use crate::{
     Stack,
     node::Node,
-    perf::{self, Counts, Sizes},
+    perf::{self, Amount, Counts},
     report::{self, Times},
 };
 
@@ -22,7 +22,7 @@ use crate::{
 pub(crate) async fn dial(
     stack: Stack,
     address: Multiaddr,
-    sizes: Sizes,
+    amount: Amount,
     iterations: u32,
     timeout: Duration,
 ) -> Result<ExitCode, Box<dyn Error>> {
@@ -52,7 +52,7 @@ pub(crate) async fn dial(
             Some(error) => Some(error),
             None => {
                 iteration_times.open = Some(Instant::now());
-                let result = within(timeout, transfer(&mut control, peer, sizes, &mut counts)).await;
+                let result = within(timeout, transfer(&mut control, peer, amount, &mut counts, i)).await;
                 iteration_times.last = result.is_ok().then(Instant::now);
                 // What a lazy negotiation proposes is settled when the listener has answered.
                 if let Some(negotiated) = negotiated.take_if(|_| result.is_ok()) {
@@ -82,9 +82,16 @@ async fn connect(node: &mut Node, address: Multiaddr) -> Result<Multiaddr, Strin
     }
 }
 
-async fn transfer(control: &mut Control, peer: PeerId, sizes: Sizes, counts: &mut Counts) -> Result<(), String> {
+async fn transfer(
+    control: &mut Control,
+    peer: PeerId,
+    amount: Amount,
+    counts: &mut Counts,
+    i: u32,
+) -> Result<(), String> {
     let mut stream = control.open_stream(peer, perf::PROTOCOL).await.map_err(|error| error.to_string())?;
-    perf::request(&mut stream, sizes, counts).await.map_err(|error| error.to_string())
+    let report = |counts: &Counts| report::print_progress(i, counts);
+    perf::request(&mut stream, amount, counts, report).await.map_err(|error| error.to_string())
 }
 
 async fn within<T>(timeout: Duration, task: impl Future<Output = Result<T, String>>) -> Result<T, String> {

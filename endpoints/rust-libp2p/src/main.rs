@@ -12,6 +12,7 @@ use std::{net::IpAddr, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
+use perf::{Amount, Direction, FixedTime};
 
 #[derive(Parser)]
 #[command(about, version)]
@@ -40,12 +41,8 @@ enum Command {
         /// Address that the listener printed
         #[arg(long)]
         address: Multiaddr,
-        /// Bytes to send in each iteration
-        #[arg(long)]
-        send: u64,
-        /// Bytes to receive in each iteration
-        #[arg(long)]
-        receive: u64,
+        #[command(flatten)]
+        amount: AmountArgs,
         /// Number of transfers, one after the other
         #[arg(long)]
         iterations: u32,
@@ -53,6 +50,37 @@ enum Command {
         #[arg(long, default_value = "60", value_parser = seconds)]
         timeout: Duration,
     },
+}
+
+/// What ends a transfer: its bytes, or the time
+#[derive(Args)]
+struct AmountArgs {
+    /// Bytes to send in each iteration
+    #[arg(long, required_unless_present = "duration")]
+    send: Option<u64>,
+    /// Bytes to receive in each iteration
+    #[arg(long, required_unless_present = "duration")]
+    receive: Option<u64>,
+    /// Transfer in one direction for a fixed time, in seconds
+    #[arg(long, value_parser = seconds, requires = "direction", conflicts_with_all = ["send", "receive"])]
+    duration: Option<Duration>,
+    /// Direction of such a transfer
+    #[arg(long)]
+    direction: Option<Direction>,
+    /// Time between two reports of such a transfer, in seconds
+    #[arg(long, default_value = "0.1", value_parser = seconds)]
+    interval: Duration,
+}
+
+impl AmountArgs {
+    fn amount(&self) -> Amount {
+        match (self.duration, self.direction) {
+            (Some(duration), Some(direction)) => {
+                Amount::Time(FixedTime { direction, duration, interval: self.interval })
+            }
+            _ => Amount::Bytes { send: self.send.unwrap_or_default(), receive: self.receive.unwrap_or_default() },
+        }
+    }
 }
 
 /// The protocols of a connection: those that the flags select are the only ones offered.
@@ -96,8 +124,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 async fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Listen { stack, host, port } => listener::listen(stack, host, port).await,
-        Command::Dial { stack, address, send, receive, iterations, timeout } => {
-            dialer::dial(stack, address, perf::Sizes { send, receive }, iterations, timeout).await
+        Command::Dial { stack, address, amount, iterations, timeout } => {
+            dialer::dial(stack, address, amount.amount(), iterations, timeout).await
         }
     };
     result.unwrap_or_else(|error| {

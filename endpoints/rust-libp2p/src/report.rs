@@ -35,6 +35,12 @@ pub(crate) fn print_served(counts: &Counts, error: Option<&str>) {
     print(&json!({ "received": counts.received, "sent": counts.sent, "error": error }));
 }
 
+/// What a transfer of a fixed time has moved so far.
+pub(crate) fn print_progress(i: u32, counts: &Counts) {
+    let at = START.elapsed().as_nanos() as f64 / 1e9;
+    print(&json!({ "i": i, "at": at, "sent": counts.sent, "received": counts.received }));
+}
+
 /// An iteration of the dialer.
 pub(crate) fn print_iteration(i: u32, counts: &Counts, times: Times, error: Option<&str>) {
     let seconds = |time: Option<Instant>| time.map(|time| time.duration_since(*START).as_nanos() as f64 / 1e9);

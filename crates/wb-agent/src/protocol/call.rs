@@ -18,7 +18,6 @@ use super::{
 
 /// A call to an agent.
 pub trait Call: Into<Request> {
-    /// Its reply.
     type Reply: Reply;
 
     /// Answers the call.

@@ -8,6 +8,7 @@ use super::Fault;
 
 /// Result of setting knobs, to be recorded: one for each knob and target.
 #[must_use = "what setting knobs did must be recorded"]
+// Not `Clone`: it goes into one record, that of the attempt or the problems of its cell.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TuneReport(pub Vec<KnobResult>);
@@ -73,7 +74,6 @@ pub struct CleanupCommand {
 pub struct RevertedChange {
     /// Description of the changed setting, for people.
     pub description: String,
-    /// Outcome of reverting it.
     #[serde(flatten)]
     pub outcome: RevertOutcome,
 }

@@ -17,7 +17,6 @@ pub enum Fault {
     /// The process could not be started as requested.
     #[error("cannot start `{program}`: {reason}")]
     SpawnFailed {
-        /// The program.
         program: String,
         /// The step that failed, and the system's error.
         reason: String,
@@ -25,28 +24,21 @@ pub enum Fault {
     /// An operation on a file or folder failed.
     #[error("`{path}`: {why}")]
     File {
-        /// Its path.
         path: String,
         /// The system's error.
         why: String,
         /// Whether the file does not exist.
         missing: bool,
     },
-    /// A process survived SIGKILL: it hangs inside the kernel.
     #[error("process {pid} survived SIGKILL: it hangs inside the kernel")]
-    Unkillable {
-        /// The process.
-        pid: u32,
-    },
+    Unkillable { pid: u32 },
     /// An id that does not exist, or no longer.
     #[error("no such {noun}: {id}")]
     NoSuchId {
         /// Noun for the kind of object.
         noun: String,
-        /// The id.
         id: u32,
     },
-    /// Changing system settings requires root privileges.
     #[error("cannot change system settings: the agent runs without root privileges")]
     NotRoot,
     /// The agent refuses the request.

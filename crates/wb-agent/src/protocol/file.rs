@@ -5,16 +5,13 @@ use serde::{Deserialize, Serialize};
 /// A scratch folder created by the agent.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ScratchHandle {
-    /// Its id.
     pub id: u32,
-    /// Its path.
     pub path: String,
 }
 
 /// A group created by the agent.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct GroupHandle {
-    /// Its id.
     pub id: u32,
     /// The path of its scratch folder.
     #[serde(rename = "path")]
@@ -27,9 +24,7 @@ pub struct GroupHandle {
 /// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Its name.
     pub name: String,
-    /// Its type.
     pub kind: EntryKind,
     /// Its size in bytes.
     pub size: u64,
@@ -39,9 +34,7 @@ pub struct FileEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EntryKind {
-    /// A file.
     File,
-    /// A folder.
     Folder,
     /// Anything else: a link, a device, a socket.
     Other,

@@ -11,14 +11,12 @@ use super::{Fault, Request};
 pub(crate) struct RequestMessage {
     /// Chosen by the caller, unique on this pipe.
     pub(crate) id: u64,
-    /// The request.
     pub(crate) request: Request,
 }
 
 /// Header of the response to the request with the same id; the frame's payload is the reply's bytes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ResponseMessage {
-    /// Id of the request.
     pub(crate) id: u64,
     /// The reply, or why there is none.
     pub(crate) result: Result<Box<RawValue>, Fault>,
@@ -39,8 +37,9 @@ impl ResponseMessage {
     }
 }
 
-/// A reply as it is sent. Only [`super::Call::reply`] and [`super::Call::decode_reply`] make and read one, so that it is
-/// always the reply of its call.
+/// A reply as it is sent. Only [`super::Call::reply`] and [`super::Call::decode_reply`] make and read one, so that it
+/// is always the reply of its call. The value is JSON in the header of a frame, and the bytes (files, output) are its
+/// payload.
 #[derive(Debug)]
 pub struct EncodedReply {
     value: Box<RawValue>,
@@ -75,7 +74,6 @@ impl<T: Serialize + DeserializeOwned> Reply for T {
 /// A reply with raw bytes beside its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WithBytes<T> {
-    /// The value.
     pub value: T,
     /// The bytes.
     pub bytes: Vec<u8>,

@@ -11,7 +11,6 @@ use wb_sys::process::{EffectivePlacement, ResourceUsage};
 /// Ids of a started process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ProcessHandle {
-    /// Id on this pipe.
     pub id: u32,
     /// Process id on the worker.
     pub pid: u32,
@@ -26,7 +25,6 @@ pub struct ExitReport {
     pub started_ns: u64,
     /// Time of its exit.
     pub ended_ns: u64,
-    /// Resources it used.
     pub usage: ResourceUsage,
     /// Names of its descendants that were still running, sorted; known only where it had a cgroup of its own.
     #[serde(default)]
@@ -36,7 +34,6 @@ pub struct ExitReport {
     /// When its standard output arrived, if the command requested this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arrivals: Vec<Arrival>,
-    /// Its effective placement.
     #[serde(flatten)]
     pub placement: PlacementReport,
 }
@@ -57,7 +54,7 @@ pub enum Capture {
     /// Keep all of it, up to the limit of the command.
     #[default]
     Keep,
-    /// Compute its length and SHA-256 as it arrives; keep only its tail.
+    /// Compute its length and SHA-256 as it arrives; keep only its tail. Needs no memory, so it has no limit.
     Hash,
     /// Redirect it to `/dev/null`.
     Discard,
@@ -69,9 +66,7 @@ pub enum Capture {
 pub enum CapturedOutput {
     /// It was kept and can be fetched.
     Kept,
-    /// It was hashed.
     Hashed(OutputDigest),
-    /// It was discarded.
     Discarded,
 }
 
@@ -86,15 +81,14 @@ pub struct OutputDigest {
 
 impl OutputDigest {
     /// Computes the digest of a byte slice.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self { bytes: bytes.len() as u64, sha256: Sha256::of(bytes) }
+    pub fn digest(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.len() as u64, sha256: Sha256::digest(bytes) }
     }
 }
 
 /// Effective placement of a process and its descendants.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PlacementReport {
-    /// Placement right after exec.
     pub effective: EffectivePlacement,
     /// Later violations of the requested placement by it or a descendant: one sentence each.
     pub escapes: BTreeSet<String>,
@@ -114,7 +108,7 @@ pub struct Command {
     pub inherit: Vec<String>,
     /// Working directory; the group's folder by default.
     pub cwd: Option<String>,
-    /// Folder of the cgroup of version 2 to run in, which exists; that of the group by default.
+    /// Folder of the existing cgroup (version 2) to run in; by default, the cgroup of the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
     /// Contents of standard input; empty means immediate end of file.

@@ -43,7 +43,6 @@ impl Controller {
 /// The session of a controller with its agent on a machine, which it uses exclusively or for a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AgentSession {
-    /// The controller.
     pub controller: Controller,
     /// Process id of its agent on the machine.
     pub agent: u32,
@@ -57,7 +56,6 @@ pub struct AgentSession {
 /// The run that an agent announced on its machine, and the other runs announced there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActiveRuns {
-    /// The agent's own announcement.
     pub own: AgentSession,
     /// Announcements of other agents. One of the same controller means that two of its workers are the same machine.
     pub others: Vec<AgentSession>,
@@ -89,7 +87,6 @@ impl fmt::Display for AgentSession {
 pub struct Hello {
     /// The sender's [`VERSION`].
     pub protocol: u32,
-    /// The sender's release.
     pub release: String,
     /// Path of the sender's program.
     pub program: String,
@@ -109,7 +106,6 @@ impl Hello {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HelloReply {
-    /// The agent is ready.
     Ready,
     /// Another controller uses the machine exclusively; which one, if known.
     InUse(Option<AgentSession>),

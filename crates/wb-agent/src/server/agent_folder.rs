@@ -57,7 +57,6 @@ impl AgentFolder {
         self.owner
     }
 
-    /// Its path.
     pub(super) fn path(&self) -> &Path {
         &self.folder
     }
@@ -108,6 +107,7 @@ impl AgentFolder {
         for id in ids {
             let _ = self.remove_scratch(id);
         }
+        // Where libvirt is gone, guests cannot be stopped, and their disks stay until the next agent has stopped them.
         if self.scratch_folders.borrow().is_empty() {
             let _ = remove_folder(&self.folder);
         }

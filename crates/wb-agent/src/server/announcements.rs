@@ -31,7 +31,6 @@ const MAX_ANNOUNCEMENT_SIZE: u64 = 4096;
 /// Maximum number of names that are tried for a new announcement.
 const MAX_NAMES: u32 = 1000;
 
-/// Kind of an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnnouncementKind {
     /// A run is active; others may be active too.
@@ -64,7 +63,6 @@ pub(super) fn folder() -> PathBuf {
 /// An announcement; withdrawn when this is dropped.
 #[derive(Debug)]
 pub(super) struct Announcement {
-    /// Its content.
     pub(super) holder: AgentSession,
     path: PathBuf,
     _lock: FileLock,

@@ -63,7 +63,6 @@ pub(super) struct LiveGroup {
     pub(super) id: u32,
     /// Its name, unique on the machine.
     pub(super) name: String,
-    /// Its scratch folder.
     pub(super) folder: PathBuf,
     /// Environment variables and program replacements of its processes.
     pub(super) overrides: ProcessEnvironment,
@@ -75,7 +74,7 @@ pub(super) struct LiveGroup {
     pub(super) cgroup: Option<Cgroup>,
     /// Ids of the processes that the agent started in it, alive or not; each leads a session of its own.
     pub(super) session_leaders: RefCell<BTreeSet<u32>>,
-    /// Those of them that were started in another cgroup.
+    /// Ids of the session leaders that were started in another cgroup than the group's.
     pub(super) leaders_elsewhere: RefCell<BTreeSet<u32>>,
     /// Ids of all processes that were observed as members and are not reaped yet.
     observed_members: RefCell<BTreeSet<u32>>,
@@ -223,13 +222,15 @@ impl Agent {
         members
     }
 
-    /// The processes that were started in another cgroup than that of their group, and what is in their sessions.
+    /// The processes that were started in another cgroup than the group's own, and the processes in their sessions.
     fn members_elsewhere(&self, group: &LiveGroup) -> Vec<ProcessStat> {
         let leaders = group.leaders_elsewhere.borrow();
         if leaders.is_empty() {
             return Vec::new();
         }
         let mut members = self.own_descendants();
+        // Their cgroup may hold others, too: a bench starts them in one that is not of their attempt
+        // (`Command::cgroup`).
         members.retain(|entry| leaders.contains(&entry.session));
         members
     }

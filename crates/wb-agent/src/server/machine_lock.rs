@@ -1,4 +1,5 @@
-//! Exclusive use of the machine by one controller: a file lock, held as long as the agent lives.
+//! Exclusive use of the machine by one controller: a file lock, held as long as the agent lives. Only hosts over ssh
+//! are taken so. The lock is the user's; agents of other users find an announcement ([`super::announcements`]).
 //!
 //! The kernel releases the lock with the process, so that the file of a killed agent locks nothing.
 

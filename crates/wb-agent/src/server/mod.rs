@@ -53,7 +53,6 @@ pub use tuning::RUN;
 /// Error that ends an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The controller has another protocol version.
     #[error(
         "the controller has protocol version {0}, this agent has {VERSION}: use the same weighbridge release on both"
     )]
@@ -63,12 +62,7 @@ pub enum AgentError {
     Frame(#[from] FrameError),
     /// Setting up the agent failed.
     #[error("the agent cannot {step}: {source}")]
-    Setup {
-        /// The step that failed.
-        step: &'static str,
-        /// The system's error.
-        source: io::Error,
-    },
+    Setup { step: &'static str, source: io::Error },
     /// The idle timeout passed without data from the controller.
     #[error("no data received from the controller for {}", wb_model::Nanos(.0.as_nanos().try_into().unwrap_or(u64::MAX)))]
     IdleTimeout(Duration),
@@ -216,7 +210,7 @@ struct Agent {
     recovery: RecoveryReport,
     /// The announced run of this agent.
     run: RefCell<Option<(Controller, Announcement)>>,
-    /// Of the outputs of its processes.
+    /// Buffer for reading the outputs of its processes.
     read_buffer: ReadBuffer,
     last_id: Cell<u32>,
 }
@@ -319,6 +313,7 @@ impl Agent {
         let folder = announcements::folder();
         // Withdraw a previous announcement first: its file has the same name.
         self.run.take();
+        // Two runs on one machine are a warning, not an error: both record which of their samples the other disturbed.
         let others = announcements::read_announcements(&self.root, &folder, AnnouncementKind::Run);
         let announcement =
             Announcement::new(&folder, self.agent_folder.owner(), AnnouncementKind::Run, controller.clone());

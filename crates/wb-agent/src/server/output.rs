@@ -25,8 +25,8 @@ use crate::protocol::{Arrival, CHUNK, Capture, CapturedOutput, OutputDigest, Ove
 const READ_BUFFER_SIZE: usize = 64 << 10;
 /// Capacity of a pipe, in bytes: more than a process usually writes while its pipe is left alone.
 const PIPE_SIZE: usize = 256 << 10;
-/// How long the pipe of a process that prints more often is left alone after a read, so that neither the process nor what
-/// is measured beside it is disturbed by a wake-up of the agent for every line.
+/// Pause after a read from the pipe of a process that prints often, so that neither the process nor the measurement is
+/// disturbed by a wake-up of the agent for every line.
 const READ_PAUSE: Duration = Duration::from_millis(10);
 /// Number of bytes in a pause from which the pipe of a process is read without pauses.
 const BURST: u64 = 32 << 10;
@@ -95,12 +95,17 @@ impl Default for ReadBuffer {
 /// Captured content of a stream.
 enum Content {
     /// All bytes in memory, up to a limit.
-    Kept { memory: File, limit: u64 },
+    Kept {
+        memory: File,
+        limit: u64,
+    },
     /// The first and the last bytes in memory.
     Ends(Ends),
     /// The hash of all bytes, and at least the last [`TAIL_SIZE`] of them.
-    Hashed { hasher: Hasher, tail: Vec<u8> },
-    /// Nothing.
+    Hashed {
+        hasher: Hasher,
+        tail: Vec<u8>,
+    },
     Discarded,
 }
 
@@ -175,7 +180,7 @@ impl Output {
                 self.read_available(|buffer| registered.try_read(buffer));
                 // A process that never stops writing must not starve the other tasks.
                 tokio::task::yield_now().await;
-                let elapsed = previous.replace(Instant::now()).map_or(READ_PAUSE, |at| at.elapsed());
+                let elapsed = previous.replace(Instant::now()).map_or(READ_PAUSE, |last_read| last_read.elapsed());
                 is_burst = is_burst && window.continues(self.length.get() - before);
                 if !is_pending() || elapsed < READ_PAUSE && !is_burst {
                     break;
@@ -442,6 +447,10 @@ mod tests {
                 sleep(Duration::from_millis(1)).await;
             }
             let mut writer = burst.join().unwrap();
+            // This thread is the one that reads: a write to a pipe that is still full would never return.
+            while output.length() < 400 * BURST {
+                sleep(Duration::from_millis(1)).await;
+            }
             let (reads, elapsed) = count_reads(&output, &mut writer, 300).await;
             // Around each pause there is a read or two; without pauses there is one per line.
             let pauses = elapsed.as_secs_f64() / READ_PAUSE.as_secs_f64();

@@ -2,7 +2,8 @@
 //!
 //! They are recorded in the agent's folder before there is anything to clean up, and run when the group is torn down,
 //! unless the controller has run them and withdrawn the record. If the agent is killed before, the next one of its user
-//! runs them at its start. A command may run twice if it was interrupted.
+//! runs them at its start. A command may run twice if it was interrupted. The undo log is no place for them: they need
+//! the scratch folder that is there, and users who are not root have them, too.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -57,8 +58,8 @@ impl PendingCleanup {
         file.persist(&json).map_err(fault)
     }
 
-    /// Runs the commands in order, whether or not earlier ones fail; returns what failed. Those that may fail are run
-    /// for their effect alone.
+    /// Runs the commands in order, even after a failure; returns the failures. Commands that may fail are run for their
+    /// effect only.
     pub(super) fn run(&self) -> Vec<String> {
         self.commands.iter().filter_map(|command| self.run_command(command).err()).collect()
     }
@@ -119,8 +120,8 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// Runs the commands that agents of this user left which are dead, the last group first; returns what was run, and what
-/// failed.
+/// Runs the commands that dead agents of this user left behind, starting with the last group; returns the commands that
+/// ran, and those that failed.
 pub(super) fn run_stale(root: &SysRoot, base: &Path) -> (Vec<String>, Vec<String>) {
     let (mut ran, mut failed) = (Vec::new(), Vec::new());
     for folder in stale_folders(root, base) {

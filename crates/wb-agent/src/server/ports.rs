@@ -20,6 +20,7 @@ pub(super) fn find_free_port(ports: RangeInclusive<u16>) -> Result<u16, Fault> {
     // Below `count`, which is at most 65,536.
     let candidates = (0..count).map(|step| first + ((start + step) % count) as u16);
     for port in candidates {
+        // Not found in the tables of /proc/net, which the kernel walks as a whole.
         match bind_all(port) {
             Ok(()) => return Ok(port),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}

@@ -29,7 +29,8 @@ use super::groups::{GROUP_VARIABLE, LiveGroup, PROGRAMS_FOLDER};
 use super::output::{Output, create_memfd};
 use super::{Agent, files};
 
-/// Delay after which a new process is checked again for placement violations.
+/// Delay after which a new process is checked again for placement violations. A `taskset` or `setarch` inside of a
+/// command moves a process after its start.
 const STRAY_CHECK_DELAY: Duration = Duration::from_millis(50);
 /// How long a process may take to exit after SIGTERM.
 const TERM_TIMEOUT: Duration = Duration::from_secs(2);
@@ -167,7 +168,8 @@ impl Agent {
         };
         let (input, (stdout, stdout_writer), (stderr, stderr_writer)) =
             streams().map_err(|error| failed(error.to_string()))?;
-        // One of its own, which has the CPU time of whatever the process leaves behind.
+        // One of its own, which has the CPU time of whatever the process leaves behind: the kernel adds that of
+        // descendants to a process only if somebody in between waited for them.
         let own = group.cgroup.as_ref().filter(|_| command.cgroup.is_none());
         let cgroup = own.and_then(|cgroup| cgroup.create_inside(&format!("process-{id}")));
         let joined = cgroup.as_ref().or(group.cgroup.as_ref());

@@ -79,6 +79,7 @@ impl Agent {
                 _ = ticks.tick() => {}
                 () = recording.stopped.notified() => return,
             }
+            // At each tick, not only when a reading is kept: each sample records the runs that disturbed it.
             recording.other_runs.borrow_mut().extend(self.other_runs());
             if tick % recording.stride.get() == 0 {
                 let reading = self.take_reading(recording);

@@ -27,9 +27,10 @@ fn to_fault(error: &UndoError) -> Fault {
         UndoError::Untrusted(_) => true,
         _ => false,
     };
-    match needs_root && !rustix::process::geteuid().is_root() {
-        true => Fault::NotRoot,
-        false => Fault::Refused { why: error.to_string() },
+    if needs_root && !rustix::process::geteuid().is_root() {
+        Fault::NotRoot
+    } else {
+        Fault::Refused { why: error.to_string() }
     }
 }
 
@@ -96,15 +97,14 @@ fn changes_of_root(root: &SysRoot) -> UnrevertedChanges {
     let holder = UndoLog::last_holder(root).ok().flatten().filter(|holder| holder.subcommand == RUN);
     let Some(holder) = holder else { return UnrevertedChanges { what, reason: unnamed.to_owned(), is_locked: false } };
     let is_held = !holder.has_ended;
-    let reason = match is_held {
-        true => UndoError::Locked { holder: Some(holder) }.to_string(),
-        false => {
-            let LockHolder { subcommand, pid, since, .. } = holder;
-            format!(
-                "`weighbridge {subcommand}` (process {pid}, since {since:.0}) was killed and left settings changed, which only \
+    let reason = if is_held {
+        UndoError::Locked { holder: Some(holder) }.to_string()
+    } else {
+        let LockHolder { subcommand, pid, since, .. } = holder;
+        format!(
+            "`weighbridge {subcommand}` (process {pid}, since {since:.0}) was killed and left settings changed, which only \
                  root can revert"
-            )
-        }
+        )
     };
     UnrevertedChanges { what, reason, is_locked: is_held }
 }
@@ -194,6 +194,7 @@ impl Agent {
         let mut slot = self.log.lock().await;
         // Another call may have torn the group down while this one waited for the lock.
         let group = self.group(group)?;
+        // Another run only warns as long as this one changes nothing.
         if let (None, Some(other)) = (slot.as_ref(), self.foreign_run()) {
             let reason = format!("cannot change this machine while another run measures on it: {other}");
             return Err(Fault::Refused { why: reason });

@@ -10,68 +10,31 @@ use crate::protocol::{AgentSession, Fault, VERSION};
 /// Error of a request to a worker.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// The agent cannot be started.
     #[error("cannot start the agent `{program} agent`: {source}")]
-    StartFailed {
-        /// The program.
-        program: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The agent has another protocol version.
+    StartFailed { program: String, source: io::Error },
     #[error(
         "the agent on `{worker}` (weighbridge {release}) has protocol version {protocol}, this program has {VERSION}: use the same weighbridge release on both"
     )]
-    Version {
-        /// The worker.
-        worker: WorkerName,
-        /// The agent's release.
-        release: String,
-        /// The agent's protocol version.
-        protocol: u32,
-    },
+    Version { worker: WorkerName, release: String, protocol: u32 },
     /// The handshake failed: the other side is not an agent.
     #[error("invalid response from `{worker}`, expected a weighbridge agent: {source}")]
-    Handshake {
-        /// The worker.
-        worker: WorkerName,
-        /// The framing error.
-        source: FrameError,
-    },
+    Handshake { worker: WorkerName, source: FrameError },
     /// Another controller uses the machine exclusively.
     #[error("`{worker}` is in use by {}", .holder.as_ref().map_or("another controller".to_owned(), AgentSession::to_string))]
     InUse {
-        /// The worker.
         worker: WorkerName,
         /// The other controller, if known.
         holder: Option<AgentSession>,
     },
     /// The agent or the connection to it has ended.
     #[error("the worker `{worker}` is lost: {reason}")]
-    Lost {
-        /// The worker.
-        worker: WorkerName,
-        /// The reason.
-        reason: String,
-    },
+    Lost { worker: WorkerName, reason: String },
     /// The agent refused the request or failed.
     #[error("on `{worker}`: {fault}")]
-    Fault {
-        /// The worker.
-        worker: WorkerName,
-        /// The agent's fault.
-        fault: Fault,
-    },
+    Fault { worker: WorkerName, fault: Fault },
     /// A file exceeds the allowed size.
     #[error("`{path}` on `{worker}` is larger than {limit} bytes")]
-    FileTooLarge {
-        /// The worker.
-        worker: WorkerName,
-        /// The file.
-        path: String,
-        /// The allowed size.
-        limit: Bytes,
-    },
+    FileTooLarge { worker: WorkerName, path: String, limit: Bytes },
 }
 
 impl WorkerError {

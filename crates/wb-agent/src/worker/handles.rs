@@ -125,6 +125,7 @@ impl Group {
     /// If the request fails, or a process or the scratch folder is left on the machine.
     pub async fn close(self) -> Result<(), WorkerError> {
         let worker = self.worker.name().clone();
+        // The report has no place to go here, so this is only for groups that have changed nothing.
         self.teardown().await?.into_result().map_err(|fault| WorkerError::Fault { worker, fault })
     }
 

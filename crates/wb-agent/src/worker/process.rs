@@ -21,7 +21,6 @@ pub struct ProcessOutput {
     pub stdout_digest: Option<OutputDigest>,
     /// When its standard output arrived, if the command requested this.
     pub arrivals: Vec<Arrival>,
-    /// Its standard error.
     pub stderr: Vec<u8>,
     /// Time right before exec (in its cgroup, placed and released), by the worker's CLOCK_MONOTONIC, in nanoseconds.
     pub started_ns: u64,
@@ -31,7 +30,6 @@ pub struct ProcessOutput {
     pub usage: ResourceUsage,
     /// Names of its descendants that were still running, sorted; known only where it had a cgroup of its own.
     pub outlived_by: Vec<String>,
-    /// Its effective placement.
     pub placement: PlacementReport,
 }
 
@@ -84,7 +82,7 @@ impl Process {
         let (stdout, stdout_digest) = match stdout {
             CapturedOutput::Kept => {
                 let stdout = self.read_output(Stream::Stdout).await?;
-                let digest = OutputDigest::of(&stdout);
+                let digest = OutputDigest::digest(&stdout);
                 (stdout, Some(digest))
             }
             CapturedOutput::Hashed(digest) => (tail, Some(digest)),

@@ -40,8 +40,8 @@ impl SynchronizedStart {
     }
 }
 
-/// Lets suspended processes on any number of workers start at one time. The clock offsets are measured first; each agent
-/// then gets the start time by its own clock and waits for it locally.
+/// Lets suspended processes on any number of workers start at one time. The clock offsets are measured first; each
+/// agent then gets the start time by its own clock and waits for it locally. So no network delay is part of the start.
 ///
 /// # Errors
 /// If a worker is lost or a process can no longer start; others may have started by then.

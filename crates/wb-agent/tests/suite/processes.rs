@@ -188,16 +188,16 @@ fn output_that_is_hashed_has_no_limit_and_is_not_kept() {
         let finished = finish(&worker, write(20_000_000).stdout(Capture::Hash)).await;
         assert_eq!(finished.exit_reason, ExitReason::Exited { status: 0 });
         let expected = [vec![0; 20_000_000], b"end\n".to_vec()].concat();
-        assert_eq!(finished.stdout_digest, Some(OutputDigest::of(&expected)));
+        assert_eq!(finished.stdout_digest, Some(OutputDigest::digest(&expected)));
         assert_eq!(finished.stdout.len(), 16 << 10);
         assert!(finished.stdout.ends_with(b"\0end\n"));
         let short = finish(&worker, sh("echo short").stdout(Capture::Hash)).await;
-        assert_eq!((short.stdout, short.stdout_digest), (b"short\n".to_vec(), Some(OutputDigest::of(b"short\n"))));
+        assert_eq!((short.stdout, short.stdout_digest), (b"short\n".to_vec(), Some(OutputDigest::digest(b"short\n"))));
         // Descendants that are still running may write for ever; nobody waits for them.
         let endless = finish(&worker, sh("yes & exit 3").stdout(Capture::Hash)).await;
         assert_eq!(endless.exit_reason, ExitReason::Exited { status: 3 });
         let complete = finish(&worker, sh("echo kept")).await;
-        assert_eq!(complete.stdout_digest, Some(OutputDigest::of(b"kept\n")));
+        assert_eq!(complete.stdout_digest, Some(OutputDigest::digest(b"kept\n")));
     });
 }
 

@@ -61,7 +61,7 @@ fn a_tool_is_found_with_its_hash_and_version() {
         let tool = worker.which("bash", &["--version"]).await.unwrap().unwrap();
         assert!(tool.version.unwrap().starts_with("GNU bash"));
         let bytes = fs::read(&tool.path).unwrap();
-        assert_eq!(tool.sha256, wb_model::Sha256::of(&bytes).as_str());
+        assert_eq!(tool.sha256, wb_model::Sha256::digest(&bytes).as_str());
         assert_eq!(worker.which("bash", &[]).await.unwrap().unwrap().version, None);
         assert_eq!(worker.which("no-such-program", &["--version"]).await.unwrap(), None);
     });

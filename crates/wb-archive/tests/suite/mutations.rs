@@ -29,24 +29,24 @@ fn mutation() -> impl Strategy<Value = (prop::sample::Index, Mutation)> {
     (any::<prop::sample::Index>(), what)
 }
 
-fn apply(bytes: &mut Vec<u8>, (at, mutation): &(prop::sample::Index, Mutation)) {
+fn apply(bytes: &mut Vec<u8>, (index, mutation): &(prop::sample::Index, Mutation)) {
     if bytes.is_empty() {
         return;
     }
-    let at = at.index(bytes.len());
+    let index = index.index(bytes.len());
     match mutation {
-        Mutation::Set(byte) => bytes[at] = *byte,
-        Mutation::Remove(length) => drop(bytes.drain(at..(at + length).min(bytes.len()))),
+        Mutation::Set(byte) => bytes[index] = *byte,
+        Mutation::Remove(length) => drop(bytes.drain(index..(index + length).min(bytes.len()))),
         Mutation::Repeat(length) => {
-            let part = bytes[at..(at + length).min(bytes.len())].to_vec();
-            bytes.splice(at..at, part);
+            let part = bytes[index..(index + length).min(bytes.len())].to_vec();
+            bytes.splice(index..index, part);
         }
         // Overwritten rather than inserted, so that headers stay aligned.
         Mutation::Insert(text) => {
-            let end = (at + text.len()).min(bytes.len());
-            bytes[at..end].copy_from_slice(&text[..end - at]);
+            let end = (index + text.len()).min(bytes.len());
+            bytes[index..end].copy_from_slice(&text[..end - index]);
         }
-        Mutation::Truncate => bytes.truncate(at),
+        Mutation::Truncate => bytes.truncate(index),
     }
 }
 

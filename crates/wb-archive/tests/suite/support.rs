@@ -154,6 +154,6 @@ pub(crate) fn compress(bytes: &[u8]) -> Vec<u8> {
 /// The manifest's entry of a file.
 pub(crate) fn file(path: &str, content: &[u8]) -> serde_json::Value {
     serde_json::json!({
-        "path": path, "type": "file", "size": content.len(), "mode": 0o644, "sha256": Sha256::of(content),
+        "path": path, "type": "file", "size": content.len(), "mode": 0o644, "sha256": Sha256::digest(content),
     })
 }

@@ -1,4 +1,4 @@
-//! How well a rate is held, and what the workload needs beside its requests.
+//! How well hashd holds a rate, and the resources that it needs in addition to its requests.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -29,7 +29,7 @@ pub(super) enum Target {
 /// Part of a line of `hashd --json`.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Report {
+struct RateReport {
     time: f64,
     period: f64,
     completed: f64,
@@ -70,10 +70,10 @@ pub(super) fn figures(env: &BenchEnv, target: Target) -> Result<Vec<BenchFigure>
         "%",
         Some(FigureBound::Within(5.0)),
     ));
-    let steady: Vec<&Report> = reports.iter().filter(|report| report.time > SETTLING).collect();
+    let steady: Vec<&RateReport> = reports.iter().filter(|report| report.time > SETTLING).collect();
     let seconds: f64 = steady.iter().map(|report| report.period).sum();
     let percent = |of: fn(&Cpu) -> f64| steady.iter().map(|report| of(&report.cpu)).sum::<f64>() / seconds * 100.0;
-    let own = |report: &&Report| (report.resident_bytes - report.anon_bytes) / 1e6;
+    let own = |report: &&RateReport| (report.resident_bytes - report.anon_bytes) / 1e6;
     let memory = steady.iter().map(own).fold(f64::NEG_INFINITY, f64::max);
     let beyond = percent(|cpu| cpu.other + cpu.log + cpu.sleep);
     figures.extend([
@@ -92,7 +92,7 @@ pub(super) fn figures(env: &BenchEnv, target: Target) -> Result<Vec<BenchFigure>
 }
 
 /// Runs the workload for some seconds; its reports.
-fn run(env: &BenchEnv, target: Option<f64>, seconds: f64) -> Result<Vec<Report>, String> {
+fn run(env: &BenchEnv, target: Option<f64>, seconds: f64) -> Result<Vec<RateReport>, String> {
     let program = env.weighbridge_program()?;
     let failed = |error: std::io::Error| format!("{}: {error}", program.display());
     let mut command = Command::new(&program);
@@ -105,14 +105,14 @@ fn run(env: &BenchEnv, target: Option<f64>, seconds: f64) -> Result<Vec<Report>,
     let parse = |line: std::io::Result<String>| {
         serde_json::from_str(&line.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
     };
-    let reports = lines.map(parse).collect::<Result<Vec<Report>, String>>();
+    let reports = lines.map(parse).collect::<Result<Vec<RateReport>, String>>();
     let status = process.wait().map_err(failed)?;
     if status.success() { reports } else { Err(format!("weighbridge hashd ended with {status}")) }
 }
 
 /// Requests per second between two times.
-fn rate_of(reports: &[Report], start: f64, end: f64) -> Result<f64, String> {
-    let within: Vec<&Report> = reports.iter().filter(|report| report.time > start && report.time <= end).collect();
+fn rate_of(reports: &[RateReport], start: f64, end: f64) -> Result<f64, String> {
+    let within: Vec<&RateReport> = reports.iter().filter(|report| report.time > start && report.time <= end).collect();
     let seconds: f64 = within.iter().map(|report| report.period).sum();
     if seconds < (end - start) / 2.0 {
         return Err(format!("only {seconds:.1} s between {start:.0} and {end:.0} s are reported"));
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn rate_is_that_of_the_periods_within_a_window() {
-        let report = |time: f64, completed| Report {
+        let report = |time: f64, completed| RateReport {
             time,
             period: 1.0,
             completed,

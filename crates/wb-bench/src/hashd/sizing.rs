@@ -1,4 +1,4 @@
-//! How long sizing takes beside another load, and how well its results agree.
+//! The time that sizing takes beside another load, and the agreement of its results.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use procfs::net::TcpState;
 use serde::{Deserialize, Serialize};
 
-/// A server and its client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ClientServer {
     pub(crate) server: Vec<String>,
@@ -30,7 +29,6 @@ pub(crate) fn run(config: &str) -> Result<(), Box<dyn Error>> {
 
 /// The results of server and client.
 pub(super) struct ClientServerOutput {
-    /// The client's standard output.
     pub(super) output: String,
     /// From the start of the client to its exit, in seconds.
     pub(super) client_seconds: f64,

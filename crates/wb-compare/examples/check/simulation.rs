@@ -103,10 +103,7 @@ impl Shape {
                 (0..samples).map(|_| next()).collect()
             }
             Self::WithZeros(share) => {
-                let mut next = || match rng.random_bool(share) {
-                    true => 0.0,
-                    false => 100.0 * (1.0 + spread * normal(rng)),
-                };
+                let mut next = || if rng.random_bool(share) { 0.0 } else { 100.0 * (1.0 + spread * normal(rng)) };
                 (0..samples).map(|_| next()).collect()
             }
             Self::WithDoubled(share) => {

@@ -18,7 +18,6 @@ pub struct CalibrationSample {
     pub boot: u32,
     /// The number of the run within the boot.
     pub run: u32,
-    /// The value, above zero.
     pub value: f64,
     /// Whether it was disturbed from outside.
     pub disturbed: bool,
@@ -94,7 +93,6 @@ pub struct DesignResult {
 pub struct InvalidSample {
     /// The number of the sample, from 1.
     pub number: usize,
-    /// The value.
     pub value: f64,
 }
 

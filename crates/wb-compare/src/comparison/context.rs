@@ -25,7 +25,7 @@ const EXPECTED_DIFFERENCES: [&str; 5] = ["build", "url", "started", "command", "
 
 impl ContextDifferences {
     /// The differences between the first and the last build; none with a single build.
-    pub(super) fn of(builds: &Builds) -> Self {
+    pub(super) fn new(builds: &Builds) -> Self {
         let [first, .., last] = builds.list() else { return Self::default() };
         Self {
             metadata: changes(&metadata(first), &metadata(last)),
@@ -48,15 +48,15 @@ fn environments(build: &Build) -> Vec<&Environments> {
 /// The metadata of a build by name, with the values of all its runs.
 fn metadata(build: &Build) -> Values {
     let mut metadata = Values::new();
-    let pairs = build.runs.iter().flat_map(|run| RunSummary::of(run).metadata);
+    let pairs = build.runs.iter().flat_map(|run| RunSummary::new(run).metadata);
     for (name, value) in pairs.filter(|(name, _)| !EXPECTED_DIFFERENCES.contains(&name.as_str())) {
         metadata.entry(name).or_default().insert(value);
     }
     metadata
 }
 
-/// The program differences of cells that both builds have, and that of weighbridge itself. Equal changes of several
-/// cells of a test are merged.
+/// The program differences of cells that both builds have, and of weighbridge itself. Equal changes of several cells of
+/// a test are merged.
 fn program_changes(builds: &Builds, [first, last]: [&Build; 2]) -> Vec<ValueChange> {
     let resolve = |name| builds.names.resolve(name);
     let programs = |build: &Build, cell: InternedCell| {

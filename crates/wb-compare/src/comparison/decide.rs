@@ -105,8 +105,8 @@ impl FinalVerdict {
         self.is_better() || self.is_worse() || self == Self::Differs
     }
 
-    /// Whether checks between these sides can have it: builds follow each other, parts of one run are alternatives, of
-    /// which none improved or regressed.
+    /// Whether checks between these sides can have this verdict. Builds follow each other; parts of one run are
+    /// alternatives, which neither improve nor regress.
     pub fn is_possible(self, alternatives: bool) -> bool {
         match self {
             Self::Improved | Self::Regressed | Self::New => !alternatives,
@@ -234,10 +234,11 @@ pub(super) fn decide(
         (Some(_), Status::Improved | Status::Regressed) => FinalVerdict::Differs,
         (_, status) => status.into(),
     };
-    let final_verdict = match alternatives {
+    let final_verdict = if alternatives {
         // What fails more often is not slower.
-        true => decided.between_alternatives(statistic == Statistic::Mean && is_speed(class) && !fails_more),
-        false => decided,
+        decided.between_alternatives(statistic == Statistic::Mean && is_speed(class) && !fails_more)
+    } else {
+        decided
     };
     CheckDecision { by, final_verdict, too_few_samples }
 }
@@ -248,7 +249,7 @@ fn has_enough_samples(check: &statistical::MetricComparison) -> bool {
     check.counts.has_several_runs() || check.counts.min_samples() >= ENOUGH_SAMPLES || uses_noise_model(check)
 }
 
-/// Whether nothing shows how noisy the samples are, since each side has a single one, and nothing is assumed of them.
+/// Whether the noise of the samples is unknown: each side has a single one, and no noise is assumed.
 fn lacks_noise_estimate(check: &statistical::MetricComparison) -> bool {
     check.counts.samples == [1, 1] && check.source.is_none() && !uses_noise_model(check)
 }

@@ -81,7 +81,6 @@ pub struct DominantMember {
 /// The verdict on the average of a group by statistics, and its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GroupVerdict {
-    /// The verdict.
     pub final_verdict: FinalVerdict,
     /// The comparison; `None` if there can be none.
     pub compared: Option<GroupComparison>,
@@ -116,10 +115,11 @@ fn compare(
     build: usize,
     statistics: &statistical::Comparison,
 ) -> Option<GroupComparison> {
-    let is_averaged = |at: &usize| tolerances.improvement(*at, build, Average::Geometric).is_some();
+    let is_averaged = |position: &usize| tolerances.improvement(*position, build, Average::Geometric).is_some();
     let members: Vec<usize> = group.members.iter().copied().filter(is_averaged).collect();
-    let rows: Vec<MetricIndex> = members.iter().map(|at| tolerances.checks[*at].row).collect();
-    let signs: Option<Vec<f64>> = members.iter().map(|at| tolerances.direction_sign(tolerances.checks[*at])).collect();
+    let rows: Vec<MetricIndex> = members.iter().map(|position| tolerances.checks[*position].row).collect();
+    let signs: Option<Vec<f64>> =
+        members.iter().map(|position| tolerances.direction_sign(tolerances.checks[*position])).collect();
     let priors: Option<Vec<RunPrior>> = rows.iter().map(|row| Some(statistics.metric(*row)?.run_prior)).collect();
     let samples = |run: &Run| -> GroupRun { rows.iter().map(|row| observations::samples(run, *row)).collect() };
     let side = |build: &Build| build.runs.iter().map(samples).collect::<Vec<_>>();
@@ -149,13 +149,17 @@ pub(super) fn group_results(
     let result = |(group, judged): (&Group<'_>, Option<GroupVerdict>)| {
         let cell = group.cell(last)?;
         let average = tolerances.average_of(group.members.iter().copied());
-        let improvements: Vec<(usize, f64)> =
-            group.members.iter().filter_map(|at| Some((*at, tolerances.improvement(*at, last, average)?))).collect();
-        let decides = method != Some(ComparisonMethod::Statistical) && group.members.iter().all(|at| by_tolerance[*at]);
+        let improvements: Vec<(usize, f64)> = group
+            .members
+            .iter()
+            .filter_map(|position| Some((*position, tolerances.improvement(*position, last, average)?)))
+            .collect();
+        let decides = method != Some(ComparisonMethod::Statistical)
+            && group.members.iter().all(|position| by_tolerance[*position]);
         let judged = judged.filter(|_| !decides);
-        let notable = group.members.iter().copied().filter(|at| notable[*at]);
+        let notable = group.members.iter().copied().filter(|position| notable[*position]);
         let (with_score, without_score): (Vec<usize>, Vec<usize>) =
-            notable.partition(|at| tolerances.averaged_score(average, *at, last).is_some());
+            notable.partition(|position| tolerances.averaged_score(average, *position, last).is_some());
         Some(CheckGroupResult {
             id: group.id.to_string(),
             members: cell.scored,
@@ -184,7 +188,7 @@ fn has_no_run_noise(
     tolerances: &tolerance::Comparison<'_>,
     group: &Group<'_>,
 ) -> bool {
-    let of_members = group.members.iter().filter_map(|at| statistics.metric(tolerances.checks[*at].row));
+    let of_members = group.members.iter().filter_map(|position| statistics.metric(tolerances.checks[*position].row));
     of_members.map(|metric| metric.run_prior.stddev()).all(|stddev| stddev == 0.0)
 }
 
@@ -193,7 +197,7 @@ fn median(improvements: &[(usize, f64)]) -> Option<f64> {
     Some(wb_stats::Samples::new(&all).ok()?.median())
 }
 
-/// The member whose part in an average is larger than those of all others together.
+/// The member that contributes more to an average than all others together.
 fn dominant_member(
     tolerances: &tolerance::Comparison<'_>,
     average: Average,
@@ -202,8 +206,8 @@ fn dominant_member(
     // What became zero has no logarithm, and is counted apart.
     let part = |improvement: f64| average.term(improvement).unwrap_or_default().abs();
     let all: f64 = improvements.iter().map(|(_, improvement)| part(*improvement)).sum();
-    let (at, improvement) = *improvements.iter().find(|(_, improvement)| part(*improvement) > all / 2.0)?;
-    let others = improvements.iter().filter(|(other, _)| *other != at).map(|(_, improvement)| *improvement);
+    let (position, improvement) = *improvements.iter().find(|(_, improvement)| part(*improvement) > all / 2.0)?;
+    let others = improvements.iter().filter(|(other, _)| *other != position).map(|(_, improvement)| *improvement);
     (improvements.len() > 2).then_some(())?;
-    Some(DominantMember { id: tolerances.id(at).to_string(), improvement, average_without: average.of(others)? })
+    Some(DominantMember { id: tolerances.id(position).to_string(), improvement, average_without: average.of(others)? })
 }

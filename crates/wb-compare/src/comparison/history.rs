@@ -21,14 +21,12 @@ use crate::statistical;
 /// [`tolerance::Comparison::checks`].
 #[derive(Debug)]
 pub struct BuildHistory<'a> {
-    /// The builds.
     pub builds: &'a Builds,
     /// The result of the tolerance method.
     pub tolerances: &'a tolerance::Comparison<'a>,
     /// The results of the statistical method, one per later build.
     statistics: &'a [Option<statistical::Comparison>],
     method: Option<ComparisonMethod>,
-    /// How improvements are averaged.
     average: Average,
     columns: Vec<Vec<Option<StoredCheck>>>,
     /// The verdicts on the groups of each later build by statistics.
@@ -39,9 +37,7 @@ pub struct BuildHistory<'a> {
 /// A check in a build, compared with the first.
 #[derive(Debug, Clone, Copy)]
 pub struct BuildCheck<'a> {
-    /// The final verdict.
     pub final_verdict: FinalVerdict,
-    /// The method that decided.
     pub decided_by: ComparisonMethod,
     /// Whether it is inconclusive because a side has too few samples, whatever their values.
     pub too_few_samples: bool,
@@ -49,7 +45,7 @@ pub struct BuildCheck<'a> {
     pub by_tolerance: &'a tolerance::CheckScore,
     /// The result of the statistical method, for means.
     pub by_statistics: Option<&'a statistical::MetricComparison>,
-    /// The parameters in which the case differs from that of the first build.
+    /// The parameters in which the case differs from the first build's case.
     pub differences: &'a [ParamDifference],
 }
 
@@ -66,7 +62,7 @@ type DifferenceCache = HashMap<(ParamSetId, ParamSetId, bool), Option<usize>, Fi
 impl<'a> BuildHistory<'a> {
     /// Compares every later build. `statistics` has one comparison for each of them, by [`statistical::against`];
     /// builds without one are decided by tolerances.
-    pub fn of(
+    pub fn new(
         builds: &'a Builds,
         tolerances: &'a tolerance::Comparison<'a>,
         statistics: &'a [Option<statistical::Comparison>],
@@ -99,9 +95,9 @@ impl<'a> BuildHistory<'a> {
     /// The totals of some checks of a build, without errors and groups.
     pub fn totals_of(&self, checks: impl IntoIterator<Item = usize>, build: usize) -> Totals {
         let mut totals = Totals::default();
-        for at in checks {
-            if let Some(judged) = self.build_check(at, build) {
-                let check = self.tolerances.checks[at];
+        for index in checks {
+            if let Some(judged) = self.build_check(index, build) {
+                let check = self.tolerances.checks[index];
                 totals.add(check.statistic, check.primary, judged.final_verdict, judged.decided_by);
             }
         }
@@ -136,8 +132,9 @@ impl<'a> BuildHistory<'a> {
     /// Whether a group is part of the exit code of a build, which is the case if tolerances decide all of its members.
     pub fn affects_exit_code(&self, group: &Group<'_>, build: usize) -> bool {
         // A member that neither side has does not matter.
-        let by_tolerance =
-            |at: &usize| self.build_check(*at, build).is_none_or(|it| it.decided_by == ComparisonMethod::Tolerance);
+        let by_tolerance = |position: &usize| {
+            self.build_check(*position, build).is_none_or(|it| it.decided_by == ComparisonMethod::Tolerance)
+        };
         self.method != Some(ComparisonMethod::Statistical) && group.members.iter().all(by_tolerance)
     }
 
@@ -154,12 +151,12 @@ impl<'a> BuildHistory<'a> {
 
     fn primary_means(&self) -> impl Iterator<Item = usize> + Clone {
         let checks = self.tolerances.checks.iter().enumerate();
-        checks.filter(|(_, check)| check.primary && check.statistic == Statistic::Mean).map(|(at, _)| at)
+        checks.filter(|(_, check)| check.primary && check.statistic == Statistic::Mean).map(|(index, _)| index)
     }
 
     /// The finite improvements of a build's primary means, each with the index of its check, in percent; positive is better.
     pub fn primary_improvements(&self, build: usize) -> impl Iterator<Item = (usize, f64)> {
-        self.primary_means().filter_map(move |at| Some((at, self.gain(at, build)?)))
+        self.primary_means().filter_map(move |position| Some((position, self.gain(position, build)?)))
     }
 
     /// The improvement of a check in a build in percent, as a term of the average ([`Self::score`]): where that is of speed, a
@@ -174,16 +171,23 @@ impl<'a> BuildHistory<'a> {
         let tolerances = self.tolerances;
         let reasons = MissingReasons::new(self.builds);
         let alternatives = self.builds.within_run().is_some();
-        let column = tolerances.checks.iter().enumerate().map(|(at, check)| {
+        let column = tolerances.checks.iter().enumerate().map(|(position, check)| {
             while remaining.next_if(|(_, next)| next.row < check.row).is_some() {}
             let statistical_check = remaining.peek().filter(|(_, next)| next.row == check.row);
-            let status = tolerances.cell(at, build)?.status;
+            let status = tolerances.cell(position, build)?.status;
             let differences = self.difference_index(check.row, build, cache);
             let differing = differences.map_or(&[][..], |index| &self.differences[index]);
             let by_statistics = statistical_check.map(|(_, check)| *check);
-            let has_zero_mean = super::zero_mean_side(self.builds, tolerances.checks[at], build).is_some();
-            let decision =
-                decide(tolerances.id(at), alternatives, status, has_zero_mean, by_statistics, self.method, differing);
+            let has_zero_mean = super::zero_mean_side(self.builds, tolerances.checks[position], build).is_some();
+            let decision = decide(
+                tolerances.id(position),
+                alternatives,
+                status,
+                has_zero_mean,
+                by_statistics,
+                self.method,
+                differing,
+            );
             let judged_alone = match status {
                 Status::Missing => reasons.judged_alone(check.row, check.statistic, build),
                 _ => None,

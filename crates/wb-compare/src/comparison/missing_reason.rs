@@ -36,7 +36,7 @@ impl<'a> MissingReasons<'a> {
     /// The verdict on a metric that only this build has, if no error is why the first build does not: a value is new, and
     /// without a valid one its attempts failed. Parts of one run are alternatives, of which none is newer.
     pub(super) fn judged_alone(&self, row: MetricIndex, statistic: Statistic, build: usize) -> Option<FinalVerdict> {
-        let [reference, judged] = [0, build].map(|at| self.builds.list()[at].value(row, statistic));
+        let [reference, judged] = [0, build].map(|index| self.builds.list()[index].value(row, statistic));
         let [_, of_reference] = &self.errors;
         let failed =
             || of_reference.as_ref().is_some_and(|errors| self.message(errors, row, self.builds.cell(row)).is_some());

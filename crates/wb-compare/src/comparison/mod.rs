@@ -1,6 +1,6 @@
 //! A finished comparison: the results of both methods and the final verdicts. This is what is displayed and exported.
 //!
-//! Start with [`ComparisonResult::of`].
+//! Start with [`ComparisonResult::new`].
 
 mod context;
 mod decide;
@@ -34,7 +34,7 @@ use decide::decide;
 use group::group_results;
 use missing_reason::MissingReasons;
 
-/// What fails a comparison beside regressions.
+/// Verdicts that fail a comparison in addition to regressions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FailOn {
     /// Improvements.
@@ -54,12 +54,11 @@ pub enum Strictness {
     Regressions,
     /// Differences that are not confirmed.
     Unconfirmed,
-    /// Checks that are inconclusive.
     Inconclusive,
 }
 
 impl FailOn {
-    /// Whether a primary check fails the comparison; what is not confirmed only if it may be worse.
+    /// Whether a primary check fails the comparison; an unconfirmed check fails it only if it may be worse.
     pub fn fails_check(self, check: &CheckResult) -> bool {
         let is_directed = check.direction != Direction::Neither;
         let may_be_worse = check.statistics.as_ref().is_none_or(|statistics| statistics.may_be_worse);
@@ -70,7 +69,7 @@ impl FailOn {
             && (check.final_verdict != FinalVerdict::Unconfirmed || may_be_worse || self.gain && is_directed)
     }
 
-    /// Whether a verdict fails the comparison: worse, not compared, or what was asked to fail.
+    /// Whether a verdict fails the comparison: worse, not compared, or requested to fail.
     pub fn fails(self, decided: FinalVerdict) -> bool {
         match decided {
             better if better.is_better() => self.gain,
@@ -318,7 +317,7 @@ impl CheckResult {
 
 impl ComparisonResult {
     /// Combines the results of both methods. `statistics` is `None` with fewer than two builds.
-    pub fn of(
+    pub fn new(
         builds: &Builds,
         tolerances: &tolerance::Comparison<'_>,
         statistics: Option<&statistical::Comparison>,
@@ -327,12 +326,13 @@ impl ComparisonResult {
     ) -> Self {
         let last = tolerances.last();
         // Checks that neither side has are not reported.
-        let cells = |last| (0..tolerances.checks.len()).filter_map(move |at| Some((at, tolerances.cell(at, last)?)));
+        let cells =
+            |last| (0..tolerances.checks.len()).filter_map(move |index| Some((index, tolerances.cell(index, last)?)));
         let reported: Vec<(usize, &CheckScore)> = last.into_iter().flat_map(cells).collect();
         let reasons = MissingReasons::new(builds);
-        let check_result = |&(at, cell): &(usize, &CheckScore)| {
-            let statistical_check = statistics.and_then(|statistics| statistics.metric(tolerances.checks[at].row));
-            Self::check_result(builds, tolerances, at, cell, statistical_check, method, &reasons)
+        let check_result = |&(index, cell): &(usize, &CheckScore)| {
+            let statistical_check = statistics.and_then(|statistics| statistics.metric(tolerances.checks[index].row));
+            Self::check_result(builds, tolerances, index, cell, statistical_check, method, &reasons)
         };
         let mut checks: Vec<CheckResult> = reported.par_iter().map(check_result).collect();
         for check in &mut checks {
@@ -341,10 +341,10 @@ impl ComparisonResult {
         // Checks that are not reported do not matter.
         let mut by_tolerance = vec![true; tolerances.checks.len()];
         let mut notable = vec![false; tolerances.checks.len()];
-        for ((at, _), check) in reported.into_iter().zip(&checks) {
-            by_tolerance[at] = check.decided_by == ComparisonMethod::Tolerance;
+        for ((index, _), check) in reported.into_iter().zip(&checks) {
+            by_tolerance[index] = check.decided_by == ComparisonMethod::Tolerance;
             // What is inconclusive shows nothing.
-            notable[at] = check.final_verdict.is_notable() && check.final_verdict != FinalVerdict::Inconclusive;
+            notable[index] = check.final_verdict.is_notable() && check.final_verdict != FinalVerdict::Inconclusive;
         }
         let groups = last.map_or_else(Vec::new, |last| {
             group_results(builds, tolerances, last, statistics, method, &by_tolerance, &notable)
@@ -367,9 +367,9 @@ impl ComparisonResult {
             ComparisonExit::Regression => regressed_by(&checks, &groups, fail_on),
             ComparisonExit::Success | ComparisonExit::Incomplete | ComparisonExit::NothingComparable => Vec::new(),
         };
-        let context = ContextDifferences::of(builds);
+        let context = ContextDifferences::new(builds);
         let within_run = builds.within_run().map(|within| within.summary.clone());
-        let builds = builds.list().iter().map(BuildSummary::of).collect();
+        let builds = builds.list().iter().map(BuildSummary::new).collect();
         Self { builds, within_run, method, checks, groups, context, totals, exit_code: exit.code(), regressed_by }
     }
 
@@ -412,20 +412,20 @@ impl ComparisonResult {
     fn check_result(
         builds: &Builds,
         tolerances: &tolerance::Comparison<'_>,
-        at: usize,
+        index: usize,
         cell: &CheckScore,
         statistical_check: Option<&statistical::MetricComparison>,
         method: Option<ComparisonMethod>,
         reasons: &MissingReasons<'_>,
     ) -> CheckResult {
-        let check = tolerances.checks[at];
-        let id = tolerances.id(at);
+        let check = tolerances.checks[index];
+        let id = tolerances.id(index);
         // A zero has no sign.
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite()).map(|value| value + 0.0);
         let all = 0..builds.list().len();
-        let values: Vec<_> = all.clone().map(|build| tolerances.value(at, build).number()).collect();
+        let values: Vec<_> = all.clone().map(|build| tolerances.value(index, build).number()).collect();
         let ends = [values.first(), values.last()].map(|value| value.copied().flatten());
-        let cells = || all.clone().skip(1).map(|build| tolerances.cell(at, build));
+        let cells = || all.clone().skip(1).map(|build| tolerances.cell(index, build));
         let differences = report::last_param_differences(builds, check.row);
         let alternatives = builds.within_run().is_some();
         let judged_alone = |build| reasons.judged_alone(check.row, check.statistic, build);
@@ -436,9 +436,12 @@ impl ComparisonResult {
         // The verdicts of each method have the words of final ones. What fails more often is not slower.
         let fails_more = statistical_check.is_some_and(statistical::MetricComparison::failures_rose);
         let is_speed = check.statistic == Statistic::Mean && is_speed(id.class) && !fails_more;
-        let word = |verdict: FinalVerdict, build: usize| match alternatives {
-            true => verdict.of_judged_alone(judged_alone(build)).between_alternatives(is_speed),
-            false => verdict.of_judged_alone(judged_alone(build)),
+        let word = |verdict: FinalVerdict, build: usize| {
+            if alternatives {
+                verdict.of_judged_alone(judged_alone(build)).between_alternatives(is_speed)
+            } else {
+                verdict.of_judged_alone(judged_alone(build))
+            }
         };
         CheckResult {
             id: id.text(),
@@ -457,13 +460,13 @@ impl ComparisonResult {
             difference: finite(cell.raw),
             score: finite(cell.score),
             scores: cells().map(|cell| finite(cell.and_then(|cell| cell.score))).collect(),
-            tolerance: tolerances.tolerance(at),
+            tolerance: tolerances.tolerance(index),
             status: word(cell.status.into(), all.end - 1),
             statuses: (1..).zip(cells()).map(|(build, cell)| Some(word(cell?.status.into(), build))).collect(),
-            score_parts: tolerances.parts(at, all.end - 1).iter().map(report::summarize_part).collect(),
+            score_parts: tolerances.parts(index, all.end - 1).iter().map(report::summarize_part).collect(),
             statistics: statistical_check
                 .filter(|_| check.statistic == Statistic::Mean)
-                .map(|check| StatisticalSummary::of(check, builds, |verdict| word(verdict.into(), all.end - 1))),
+                .map(|check| StatisticalSummary::new(check, builds, |verdict| word(verdict.into(), all.end - 1))),
             decided_by: decision.by,
             final_verdict: decision.final_verdict,
             reason: reasons.of(check.row, decision, statistical_check, ends, &differences).or_else(|| {
@@ -484,21 +487,26 @@ impl ComparisonResult {
     }
 }
 
-/// Of a standard deviation, the side that has none since its mean is zero: the first build, or another by its index, or that part
-/// of a run. `None` if a side has no mean.
+/// The side without a standard deviation because its mean is zero: the first build, or another by its index, or that
+/// part of a run. `None` if a side has no mean.
 fn zero_mean_side(builds: &Builds, check: tolerance::Check, build: usize) -> Option<String> {
     let sides = [builds.list().first()?, builds.list().get(build)?];
     let means = sides.map(|side| side.value(check.row, Statistic::Mean));
     let is_compared = check.statistic == Statistic::Stddev && means.iter().all(|mean| mean.number().is_some());
-    let is_undefined = |at: &usize| {
-        means[*at] == MeasuredValue::Known(0.0)
-            && sides[*at].value(check.row, Statistic::Stddev) == MeasuredValue::Missing
+    let is_undefined = |index: &usize| {
+        means[*index] == MeasuredValue::Known(0.0)
+            && sides[*index].value(check.row, Statistic::Stddev) == MeasuredValue::Missing
     };
-    let at = [1, 0].into_iter().find(is_undefined).filter(|_| is_compared)?;
-    Some(builds.within_run().map_or_else(|| sides[at].name.clone(), |within| within.sides(check.row)[at].to_owned()))
+    let index = [1, 0].into_iter().find(is_undefined).filter(|_| is_compared)?;
+    Some(
+        builds
+            .within_run()
+            .map_or_else(|| sides[index].name.clone(), |within| within.sides(check.row)[index].to_owned()),
+    )
 }
 
-/// The methods by which checks or groups failed: those that are worse, and what else shall fail.
+/// The methods by which checks or groups fail the comparison: those that regressed, and others that the caller asked to
+/// fail.
 fn regressed_by(checks: &[CheckResult], groups: &[CheckGroupResult], fail_on: FailOn) -> Vec<ComparisonMethod> {
     let group_failed = |group: &CheckGroupResult| match group.status {
         Status::Regressed => group.decides,

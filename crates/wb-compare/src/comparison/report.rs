@@ -148,7 +148,7 @@ pub struct ValueDifference {
 
 impl ValueDifference {
     /// `None` if the ratio is one.
-    fn of(aspect: &AspectComparison) -> Option<Self> {
+    fn new(aspect: &AspectComparison) -> Option<Self> {
         let interval = |ratios: Option<Interval>| {
             let ratios = ratios?;
             let [low, high] = [ratios.low, ratios.high].map(|end| aspect.value_difference(end));
@@ -175,20 +175,20 @@ pub struct FailureSummary {
 }
 
 impl FailureSummary {
-    fn of(failures: FailureComparison) -> Self {
+    fn new(failures: FailureComparison) -> Self {
         let FailureComparison { difference, p_value, .. } = failures;
         Self { difference: difference.difference, interval: difference.interval.into(), p_value }
     }
 }
 
 impl AspectSummary {
-    fn of(aspect: &AspectComparison, word: impl Fn(Verdict) -> FinalVerdict) -> Option<Self> {
+    fn new(aspect: &AspectComparison, word: impl Fn(Verdict) -> FinalVerdict) -> Option<Self> {
         let of_ratio =
             |interval: Option<Interval>| interval.filter(|_| aspect.base.is_none()).map(ConfidenceInterval::from);
         aspect.ratio.is_finite().then(|| Self {
             aspect: aspect.aspect,
             ratio: Some(aspect.ratio).filter(|_| aspect.base.is_none()),
-            value_difference: ValueDifference::of(aspect),
+            value_difference: ValueDifference::new(aspect),
             interval: of_ratio(aspect.interval),
             widened_interval: of_ratio(aspect.widened_interval),
             runs_interval: of_ratio(aspect.runs_interval),
@@ -230,10 +230,10 @@ pub struct ParamDifference {
 }
 
 impl BuildSummary {
-    pub(super) fn of(build: &Build) -> Self {
+    pub(super) fn new(build: &Build) -> Self {
         Self {
             name: build.name.clone(),
-            runs: build.runs.iter().map(RunSummary::of).collect(),
+            runs: build.runs.iter().map(RunSummary::new).collect(),
             errors: build.errors().map(|error| (error.location.clone(), error.message.clone())).collect(),
             samples: build.sample_counts(),
         }
@@ -241,7 +241,7 @@ impl BuildSummary {
 }
 
 impl RunSummary {
-    pub(super) fn of(run: &Run) -> Self {
+    pub(super) fn new(run: &Run) -> Self {
         let metadata = &run.metadata;
         let properties = [
             ("build", &metadata.build),
@@ -265,13 +265,13 @@ impl RunSummary {
 
 impl StatisticalSummary {
     /// `word` is the final verdict for a verdict of the method.
-    pub(super) fn of(
+    pub(super) fn new(
         comparison: &statistical::MetricComparison,
         builds: &Builds,
         word: impl Fn(Verdict) -> FinalVerdict,
     ) -> Self {
         let disturbed = |build: Option<&Build>| build.and_then(|build| build.disturbed(comparison.row));
-        let aspect = |aspect: &AspectComparison| AspectSummary::of(aspect, &word);
+        let aspect = |aspect: &AspectComparison| AspectSummary::new(aspect, &word);
         let decisive = comparison.decisive().and_then(aspect);
         let has_ratio = comparison.aspects.iter().all(|aspect| aspect.base.is_none());
         let median_ratio = comparison.median_ratio.filter(|_| has_ratio);
@@ -289,7 +289,7 @@ impl StatisticalSummary {
             counts: comparison.counts,
             failures: comparison.failures,
             failures_rose: comparison.failures_rose(),
-            failure_rates: comparison.failure_rates.map(FailureSummary::of),
+            failure_rates: comparison.failure_rates.map(FailureSummary::new),
             significant_alone: comparison.significant_alone,
             may_be_worse: comparison.may_be_worse(),
             equal_if_independent: comparison.equal_if_independent,

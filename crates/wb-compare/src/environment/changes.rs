@@ -90,7 +90,7 @@ fn line_changes(name: &str, before: &str, after: &str) -> Vec<ValueChange> {
 fn format_values(values: &BTreeSet<String>) -> String {
     let short = |value: &String| match value.lines().count() {
         0 | 1 => value.clone(),
-        lines => format!("{lines} lines, sha256 {}", &Sha256::of(value.as_bytes()).as_str()[..12]),
+        lines => format!("{lines} lines, sha256 {}", &Sha256::digest(value.as_bytes()).as_str()[..12]),
     };
     values.iter().map(short).collect::<Vec<_>>().join(" | ")
 }

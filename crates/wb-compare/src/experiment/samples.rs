@@ -11,7 +11,6 @@ use crate::sequential_test::{CaseBlocks, InvalidBlock, MetricBlocks, SequentialT
 /// The samples of a variant for one case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct VariantSamples {
-    /// The variant's name.
     pub name: String,
     /// The variant as given on the command line, with secrets masked: `huge:param:huge-pages=always`.
     pub spec: String,
@@ -42,7 +41,6 @@ pub struct CaseSamples {
     pub case: String,
     /// The metrics that are compared.
     pub metrics: Vec<ComparedMetric>,
-    /// The variants.
     pub variants: Vec<VariantSamples>,
 }
 
@@ -50,9 +48,7 @@ pub struct CaseSamples {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{metric}: {cause}")]
 pub struct InvalidMetric {
-    /// The metric.
     pub metric: MetricKey,
-    /// The cause.
     #[source]
     pub cause: InvalidBlock,
 }
@@ -66,9 +62,9 @@ impl CaseSamples {
     }
 
     pub(super) fn blocks(&self, sequential_test: &SequentialTest) -> Result<CaseBlocks, InvalidMetric> {
-        let metric = |(at, metric): (usize, &ComparedMetric)| {
+        let metric = |(index, metric): (usize, &ComparedMetric)| {
             let values: Vec<&[(u32, f64)]> =
-                self.variants.iter().map(|variant| variant.values[at].as_slice()).collect();
+                self.variants.iter().map(|variant| variant.values[index].as_slice()).collect();
             let blocks = MetricBlocks { direction: metric.direction, blocks: blocks_by_round(&values) };
             let checked = sequential_test.check(&blocks);
             checked.map_err(|cause| InvalidMetric { metric: metric.metric.clone(), cause })?;
@@ -83,7 +79,7 @@ impl CaseSamples {
     fn ended_early(&self) -> BTreeSet<usize> {
         let rounds: Vec<u32> = self.variants.iter().map(|variant| variant.attempts.rounds).collect();
         let mut ended = left_behind(&rounds);
-        ended.extend((0..).zip(&self.variants).filter(|(_, variant)| variant.is_given_up).map(|(at, _)| at));
+        ended.extend((0..).zip(&self.variants).filter(|(_, variant)| variant.is_given_up).map(|(index, _)| index));
         if ended.contains(&0) || ended.len() + 1 >= self.variants.len() { BTreeSet::new() } else { ended }
     }
 }
@@ -92,6 +88,7 @@ impl CaseSamples {
 /// by itself: each round gives one turn to every variant of a case, and an attempt that fails takes one, too. One that was
 /// interrupted does not: it is repeated when the run is resumed, and the other variants wait.
 pub fn attempt_rounds(takes_turn: impl IntoIterator<Item = bool>) -> impl Iterator<Item = u32> {
+    // For the run and for the result alike: both must assign a sample to the same round.
     takes_turn.into_iter().scan(0, |turns, takes_turn| {
         let round = *turns;
         *turns += u32::from(takes_turn);
@@ -103,15 +100,17 @@ pub fn attempt_rounds(takes_turn: impl IntoIterator<Item = bool>) -> impl Iterat
 /// middle of a round the numbers differ by one.
 pub fn left_behind(rounds: &[u32]) -> BTreeSet<usize> {
     let first = rounds.first().copied().unwrap_or(0);
-    (0..rounds.len()).filter(|at| rounds[*at] + 1 < first).collect()
+    (0..rounds.len()).filter(|index| rounds[*index] + 1 < first).collect()
 }
 
 /// The samples of each round, in the order of the variants.
 pub fn blocks_by_round(variants: &[&[(u32, f64)]]) -> BTreeMap<u32, Vec<Option<f64>>> {
+    // By rounds, not by numbers of samples: after a failed attempt these are of different rounds, of which a drift
+    // would count as a difference.
     let mut blocks: BTreeMap<u32, Vec<Option<f64>>> = BTreeMap::new();
-    for (at, values) in variants.iter().enumerate() {
+    for (index, values) in variants.iter().enumerate() {
         for (round, value) in *values {
-            blocks.entry(*round).or_insert_with(|| vec![None; variants.len()])[at] = Some(*value);
+            blocks.entry(*round).or_insert_with(|| vec![None; variants.len()])[index] = Some(*value);
         }
     }
     blocks

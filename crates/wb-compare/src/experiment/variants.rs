@@ -124,15 +124,15 @@ impl VariantCase {
             let metrics = result.metrics.into_iter().enumerate();
             let is_decided = is_decided_by_failures(case, failures, sequential_test.error_rate());
             let state = if is_decided { StoppingState::Decided } else { result.state };
-            metrics.map(|(at, metric)| Self::new(case, at, state, metric, failures)).collect::<Vec<_>>()
+            metrics.map(|(index, metric)| Self::new(case, index, state, metric, failures)).collect::<Vec<_>>()
         };
         Ok(cases.iter().zip(&failures).zip(results).flat_map(case).collect())
     }
 
-    /// Of the case's metric with this index.
+    /// The result for the metric of the case with this index.
     fn new(
         samples: &CaseSamples,
-        at: usize,
+        index: usize,
         state: StoppingState,
         result: MetricResult,
         failures: &[VariantFailures],
@@ -145,12 +145,12 @@ impl VariantCase {
         let others = result.variants.into_iter().map(Some);
         let results = std::iter::once(None).chain(others).zip(failures);
         let summaries = variants.iter().zip(results).map(|(variant, (result, failures))| {
-            let class = samples.metrics[at].metric.class;
+            let class = samples.metrics[index].metric.class;
             let result = result.map(|result| VariantResult {
                 verdict: if failures.rose { VariantVerdict::Worse } else { result.verdict.of_class(class) },
                 ..result
             });
-            let values: Vec<f64> = variant.values[at].iter().map(|(_, value)| *value).collect();
+            let values: Vec<f64> = variant.values[index].iter().map(|(_, value)| *value).collect();
             VariantSummary {
                 name: variant.name.clone(),
                 spec: variant.spec.clone(),
@@ -170,7 +170,7 @@ impl VariantCase {
         });
         Self {
             case: samples.case.clone(),
-            metric: Some(samples.metrics[at].clone()),
+            metric: Some(samples.metrics[index].clone()),
             blocks: result.blocks,
             measured_blocks: measured,
             state,

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 /// Why a model cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// The file cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
     Io {
         /// The path of the file.
@@ -18,7 +17,6 @@ pub enum ModelError {
     File {
         /// The path of the file.
         path: PathBuf,
-        /// The reason.
         source: ParseModelError,
     },
 }
@@ -29,10 +27,8 @@ pub enum ParseModelError {
     /// The text is not JSON, or not an object.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
-    /// There are no checks.
     #[error("the model has no checks")]
     Empty,
-    /// A file of Weighbridge with an unsupported format or version.
     #[error("unsupported format `{format}` of version {version}: expected `weighbridge-noise` of version 1")]
     Format {
         /// The format of the file.
@@ -40,7 +36,6 @@ pub enum ParseModelError {
         /// The version of the file.
         version: String,
     },
-    /// An unsupported version of run-perf's format.
     #[error("unsupported version {0}: expected 1, 2 or none")]
     Version(u32),
     /// An invalid entry of a check.
@@ -48,7 +43,6 @@ pub enum ParseModelError {
     Entry {
         /// The identifier of the check.
         id: String,
-        /// The reason.
         reason: String,
     },
 }

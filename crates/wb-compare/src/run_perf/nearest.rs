@@ -17,7 +17,6 @@ use crate::id::Statistic;
 pub struct Nearest {
     /// Its index among the candidates.
     pub candidate: usize,
-    /// The criterion that decided.
     pub by: DecidedBy,
     /// Each candidate's similarity over primary metrics.
     pub primary: Vec<f64>,
@@ -28,7 +27,6 @@ pub struct Nearest {
 /// The criterion that decided which candidate is nearest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecidedBy {
-    /// Primary metrics.
     Primary,
     /// The other metrics, as several candidates were equal in primary ones.
     Others,
@@ -39,13 +37,11 @@ pub enum DecidedBy {
 /// Why no nearest candidate could be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NearestError {
-    /// Fewer than two candidates.
     #[error("too few candidates ({0}): at least two builds or groups are required")]
     TooFew(usize),
     /// A group is empty or has an index beyond the builds.
     #[error("group {0} is empty or has an unknown build")]
     BadGroup(usize),
-    /// No candidate has a value for any metric of the judged build.
     #[error("no candidate has a metric in common with the build to classify")]
     NothingInCommon,
 }
@@ -67,17 +63,17 @@ pub fn nearest(
         return Err(NearestError::TooFew(candidates.len()));
     }
     let list = builds.list();
-    let is_invalid = |group: &Vec<usize>| group.is_empty() || group.iter().any(|at| *at >= list.len());
+    let is_invalid = |group: &Vec<usize>| group.is_empty() || group.iter().any(|position| *position >= list.len());
     if let Some(group) = candidates.iter().position(is_invalid) {
         return Err(NearestError::BadGroup(group));
     }
     let judged = list.get(judged).ok_or(NearestError::NothingInCommon)?;
-    let flat: Vec<&Build> = candidates.iter().flatten().map(|at| &list[*at]).collect();
+    let flat: Vec<&Build> = candidates.iter().flatten().map(|position| &list[*position]).collect();
     let (mut primary, mut others) = (vec![0.0; candidates.len()], vec![0.0; candidates.len()]);
     let mut common = false;
     for row in builds.rows() {
-        let Some(estimate) = MetricEstimate::of(judged, row) else { continue };
-        let estimates: Vec<_> = flat.iter().map(|build| MetricEstimate::of(build, row)).collect();
+        let Some(estimate) = MetricEstimate::new(judged, row) else { continue };
+        let estimates: Vec<_> = flat.iter().map(|build| MetricEstimate::new(build, row)).collect();
         common |= estimates.iter().any(Option::is_some);
         let Some(similarity) = similarities(estimate, &estimates, flatten) else { continue };
         let sums = if judged.primary(row) == Some(true) { &mut primary } else { &mut others };
@@ -97,8 +93,8 @@ pub fn nearest(
 
 fn decide(primary: &[f64], others: &[f64]) -> (usize, DecidedBy) {
     let best = |sums: &[f64], among: &[usize]| -> Vec<usize> {
-        let maximum = among.iter().map(|at| sums[*at]).fold(f64::NEG_INFINITY, f64::max);
-        among.iter().copied().filter(|at| sums[*at] == maximum).collect()
+        let maximum = among.iter().map(|index| sums[*index]).fold(f64::NEG_INFINITY, f64::max);
+        among.iter().copied().filter(|index| sums[*index] == maximum).collect()
     };
     let all: Vec<usize> = (0..primary.len()).collect();
     let tied = best(primary, &all);
@@ -118,7 +114,7 @@ struct MetricEstimate {
 }
 
 impl MetricEstimate {
-    fn of(build: &Build, row: MetricIndex) -> Option<Self> {
+    fn new(build: &Build, row: MetricIndex) -> Option<Self> {
         let mean = build.value(row, Statistic::Mean).number()?;
         let stddev = build.value(row, Statistic::Stddev).number().map(|percent| (percent * mean / 100.0).abs());
         Some(Self { mean, stddev: stddev.filter(|stddev| *stddev > 0.0) })

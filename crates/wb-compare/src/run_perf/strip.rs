@@ -40,10 +40,8 @@ pub enum StripError {
     /// The folder cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The folder is a Weighbridge run, which is never stripped.
     #[error("cannot strip {}: it is a Weighbridge run, expected a folder in run-perf's layout", .0.display())]
     OwnRun(PathBuf),
-    /// The target folder is not empty.
     #[error("{} is not empty: expected a new or empty folder", .0.display())]
     Occupied(PathBuf),
     /// The target is below the source, which would have it as a part.

@@ -7,7 +7,7 @@ const COEFFICIENTS: [f64; 8] = [7.0, 2.3, 1.7, 1.4, 1.3, 1.3, 1.2, 1.2];
 ///
 /// Source: run-perf, `get_uncertainty`.
 pub(crate) fn uncertainty(count: usize) -> f64 {
-    count.checked_sub(1).and_then(|at| COEFFICIENTS.get(at)).copied().unwrap_or(1.0)
+    count.checked_sub(1).and_then(|position| COEFFICIENTS.get(position)).copied().unwrap_or(1.0)
 }
 
 /// The divisor of a weight of the last build, based on `count` builds: U(n) up to seven, 1 from eight on.

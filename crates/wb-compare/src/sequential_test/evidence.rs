@@ -60,8 +60,8 @@ impl Evidence {
         self.sorted.estimate()
     }
 
-    /// Whether the estimated ratio is that of the samples: if it is 0 or infinite, one side is zero in all blocks. Zeros beside
-    /// other values have a direction, and no ratio.
+    /// Whether the estimate is the ratio of the samples. If it is 0 or infinite, one side is zero in all blocks; zeros
+    /// beside other values have a direction, and no ratio.
     pub(super) fn has_ratio(&self) -> bool {
         let is_beyond = |log: &f64| log.abs() > -LOG_ZERO / 2.0;
         let is_finite = self.ratio().is_some_and(|ratio| ratio > 0.0 && ratio.is_finite());

@@ -12,8 +12,8 @@ use crate::failure_test::FailureTest;
 /// simulate.
 const EARLY_SHARE: f64 = 0.1;
 
-/// By how much the p-value that is to be expected at the end may exceed the error rate for more blocks to be taken: twice as
-/// many failures as to be expected are not rare.
+/// Factor by which the p-value expected at the end may exceed the error rate for more blocks to be taken: twice as many
+/// failures as expected are not rare.
 const EXPECTED_EXCESS: f64 = 4.0;
 
 /// The number of attempts up to which it is calculated how many would decide.
@@ -24,7 +24,7 @@ const MANY_ATTEMPTS: u32 = 100_000;
 pub struct VariantAttempts {
     /// The number of rounds in which it had its turn, with one attempt each.
     pub rounds: u32,
-    /// Those in which the attempt failed.
+    /// The rounds in which its attempt failed, by number.
     pub failed: BTreeSet<u32>,
     /// The attempts at warm-ups, before the first round.
     pub warm_ups: AttemptCounts,
@@ -46,8 +46,8 @@ impl VariantAttempts {
         Self::with_warm_ups(pair, pair.map(|one| one.counts(rounds)))
     }
 
-    /// Adds the warm-ups of each of two variants to its attempts if the other one failed in its own: attempts at the same are
-    /// compared. Of one that failed in its warm-ups, these are its attempts.
+    /// Adds the warm-ups of each of two variants to its attempts if the other variant failed in its own, so that
+    /// attempts at the same are compared. A variant that failed in its warm-ups has no other attempts.
     pub(crate) fn with_warm_ups(pair: [&Self; 2], attempts: [AttemptCounts; 2]) -> [AttemptCounts; 2] {
         let [first, other] = pair.map(Self::failed_in_warm_up);
         let [of_first, of_other] = pair.map(|one| one.warm_ups);
@@ -60,7 +60,7 @@ impl VariantAttempts {
         self.rounds == 0 && self.warm_ups.failed > 0
     }
 
-    /// Those of the first rounds; at warm-ups, if it did not get beyond them.
+    /// Counts the attempts of the first `rounds` rounds, or those at warm-ups if there were no rounds.
     fn counts(&self, rounds: u32) -> AttemptCounts {
         if self.failed_in_warm_up() {
             return self.warm_ups;
@@ -83,7 +83,7 @@ impl FailureComparison {
     /// Compares pairs of the first and another variant as one family; `None` for those without a failure.
     pub(crate) fn compare_all(pairs: &[[AttemptCounts; 2]], error_rate: f64) -> Vec<Option<Self>> {
         // Failures beside no attempt say nothing yet.
-        let p_value = |pair: &[AttemptCounts; 2]| FailureTest::of(*pair).map_or(1.0, |test| test.p_value);
+        let p_value = |pair: &[AttemptCounts; 2]| FailureTest::new(*pair).map_or(1.0, |test| test.p_value);
         let p_values: Vec<f64> = pairs.iter().map(p_value).collect();
         let adjusted = benjamini_hochberg(&p_values, error_rate).adjusted;
         let comparison = |((counts, p_value), adjusted): ((&[AttemptCounts; 2], f64), f64)| {
@@ -107,9 +107,9 @@ impl FailureComparison {
         first != other && self.adjusted > error_rate
     }
 
-    /// Whether more rounds are needed: the shares differ, but not yet with enough certainty to stop for it, and with as many
-    /// attempts as these limits, of which as many fail as so far or somewhat more, they would. A variant that makes no more
-    /// attempts has no limit; those of the other one are worth making only if all of its own failed.
+    /// Whether more rounds are needed: the shares differ, but not yet with enough certainty to stop. With `limits`
+    /// attempts and as many failures as so far, or somewhat more, the certainty would suffice. A variant that makes no
+    /// more attempts has no limit; the attempts of the other one are worth making only if all of its own failed.
     pub(super) fn is_open(&self, limits: [Option<u32>; 2], error_rate: f64) -> bool {
         let [first, other] = self.counts.map(share);
         self.can_grow(limits.map(|limit| limit.is_some()))
@@ -118,8 +118,9 @@ impl FailureComparison {
             && self.projected_p(limits) <= error_rate * EXPECTED_EXCESS
     }
 
-    /// The smallest number of attempts of the variants that make more of them that would decide, if as many fail as so far;
-    /// `None` if the shares are equal, are decided already, or differ too little, or no more are made that count.
+    /// The smallest number of attempts that would decide, of variants that make more of them, if the share of failures
+    /// stays as it is. `None` if the shares are equal, are decided already or differ too little, or if no further
+    /// attempts count.
     pub(crate) fn attempts_to_decide(&self, makes_more: [bool; 2], error_rate: f64) -> Option<u32> {
         let growing = self.counts.into_iter().zip(makes_more).filter(|(_, makes_more)| *makes_more);
         let attempts = growing.map(|(counts, _)| counts.attempts).max()?;
@@ -129,12 +130,13 @@ impl FailureComparison {
         let limits = |attempts: u32| makes_more.map(|makes_more| makes_more.then_some(attempts));
         let decides = |attempts: &u32| self.projected_p(limits(*attempts)) <= error_rate;
         // A percent is exact enough.
-        let steps = std::iter::successors(Some(attempts + 1), |at| Some(at + 1 + at / 100));
+        let steps = std::iter::successors(Some(attempts + 1), |position| Some(position + 1 + position / 100));
         steps.take_while(|attempts| *attempts <= MANY_ATTEMPTS).find(decides)
     }
 
-    /// Whether both make more attempts, or one beside one that failed in all of its own. Of others that were given up, the last
-    /// ones failed in a row, which is why they were: their share is too high to measure the other one for it.
+    /// Whether both variants make more attempts, or one of them does beside a variant all of whose attempts failed. Any
+    /// other variant that was given up ended because its last attempts failed in a row. Its share of failures is
+    /// therefore too high to justify more attempts of the other variant.
     fn can_grow(&self, makes_more: [bool; 2]) -> bool {
         let is_complete = |(counts, makes_more): (&AttemptCounts, bool)| makes_more || counts.failed == counts.attempts;
         makes_more != [false; 2] && self.counts.iter().zip(makes_more).all(is_complete)
@@ -149,7 +151,7 @@ impl FailureComparison {
         };
         let projected = [project(self.counts[0], attempts[0]), project(self.counts[1], attempts[1])];
         // As if the others in the family stayed as they are.
-        FailureTest::of(projected).map_or(1.0, |test| (test.p_value * self.correction).min(1.0))
+        FailureTest::new(projected).map_or(1.0, |test| (test.p_value * self.correction).min(1.0))
     }
 }
 
@@ -252,6 +254,7 @@ mod tests {
         }
     }
 
+    // A variant that fails in its warm-ups was given up before any number of blocks could call it worse.
     #[test]
     fn warm_ups_count_beside_one_that_failed_in_its_own() {
         let counts = |failed: u32, attempts: u32| AttemptCounts { failed, attempts };

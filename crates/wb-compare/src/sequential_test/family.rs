@@ -21,7 +21,6 @@ pub(super) struct Family<'a> {
     cases: Vec<FamilyCase<'a>>,
 }
 
-/// A case in the family.
 struct FamilyCase<'a> {
     open_rounds: Option<u32>,
     metrics: Vec<FamilyMetric<'a>>,
@@ -35,7 +34,7 @@ struct FamilyCase<'a> {
 /// A metric of a case.
 struct FamilyMetric<'a> {
     samples: &'a MetricBlocks,
-    /// Of each variant but the first.
+    /// The evidence on each variant but the first.
     evidence: Vec<Evidence>,
 }
 
@@ -118,7 +117,8 @@ impl<'a> Family<'a> {
                 .map(|(_, is_compared)| *is_compared)
                 .collect();
             let limit = case.expected_rounds(self.test.options.max_blocks);
-            let limits = |variant: usize| [0, variant].map(|at| (!case.ended.contains(&at)).then_some(limit));
+            let limits =
+                |variant: usize| [0, variant].map(|position| (!case.ended.contains(&position)).then_some(limit));
             let of_failures: Vec<_> = failures.by_ref().take(is_compared.len()).collect();
             let has_open_failures = (1..).zip(&of_failures).any(|(variant, failures)| {
                 failures.as_ref().is_some_and(|failures| is_open(failures, limits(variant)))
@@ -210,16 +210,16 @@ impl<'a> Family<'a> {
     pub(super) fn results(&self) -> Vec<CaseResult> {
         let family = self.result();
         let verdicts = self.verdicts(&family);
-        let variant = |evidence: &Evidence, at: usize| {
-            let error = match verdicts[at] {
+        let variant = |evidence: &Evidence, index: usize| {
+            let error = match verdicts[index] {
                 VariantVerdict::Equivalent => family.error_of_equivalence,
                 _ => family.error_of_difference,
             };
             let interval = evidence.interval(&self.test.sequential, error);
             // As if its own difference were relevant.
             let mut differences = self.relevant_differences();
-            differences[at] = evidence.difference;
-            let adjusted = benjamini_hochberg(&differences, self.test.options.error_rate).adjusted[at];
+            differences[index] = evidence.difference;
+            let adjusted = benjamini_hochberg(&differences, self.test.options.error_rate).adjusted[index];
             let is_analyzed = interval.is_some();
             // An earlier analysis may have excluded what the last one alone estimates.
             let ratio = evidence.ratio().map(|ratio| interval.map_or(ratio, |it| ratio.clamp(it.low, it.high)));
@@ -230,13 +230,18 @@ impl<'a> Family<'a> {
                 interval: interval.filter(is_shown).map(ConfidenceInterval::from),
                 p_value: is_analyzed.then_some(evidence.difference),
                 adjusted_p_value: is_analyzed.then_some(adjusted),
-                verdict: verdicts[at],
+                verdict: verdicts[index],
             }
         };
-        let mut at = 0..;
+        let mut index = 0..;
         let mut metric = |metric: &FamilyMetric<'_>| MetricResult {
             blocks: metric.blocks(),
-            variants: metric.evidence.iter().zip(at.by_ref()).map(|(evidence, at)| variant(evidence, at)).collect(),
+            variants: metric
+                .evidence
+                .iter()
+                .zip(index.by_ref())
+                .map(|(evidence, index)| variant(evidence, index))
+                .collect(),
         };
         let case = |(case, (state, _)): (&FamilyCase<'_>, (StoppingState, usize))| CaseResult {
             state,
@@ -247,7 +252,7 @@ impl<'a> Family<'a> {
 }
 
 impl FamilyCase<'_> {
-    /// Those of the metric with the most.
+    /// The number of blocks of the metric with the most.
     fn blocks(&self) -> usize {
         self.metrics.iter().map(FamilyMetric::blocks).max().unwrap_or(0)
     }
@@ -257,30 +262,30 @@ impl FamilyCase<'_> {
         !self.ended.contains(&0) && !self.ended.contains(&variant)
     }
 
-    /// The number of rounds in which all variants that are still measured will have had the most blocks, if as many attempts fail
-    /// as so far.
+    /// The number of rounds until every variant that is still measured has reached the most blocks, if the share of
+    /// failed attempts stays as it is.
     fn expected_rounds(&self, max_blocks: usize) -> u32 {
         let variants = self.metrics.first().map_or(0, |metric| metric.evidence.len());
-        let compared = (0..variants).filter(|at| self.is_compared(at + 1));
+        let compared = (0..variants).filter(|index| self.is_compared(index + 1));
         let fewest =
-            compared.filter_map(|at| self.metrics.iter().map(|metric| metric.evidence[at].blocks()).max()).min();
+            compared.filter_map(|index| self.metrics.iter().map(|metric| metric.evidence[index].blocks()).max()).min();
         match fewest {
             Some(blocks @ 1..) => self.rounds.max((self.rounds as usize * max_blocks / blocks) as u32),
             _ => max_blocks as u32,
         }
     }
 
-    /// Whether attempts of the variants that are left can decide about the failures of those that ended, although they form no
-    /// block with these.
+    /// Whether attempts of the remaining variants can decide about failures of ended variants, although they form no
+    /// block with them.
     fn has_failures_to_decide(
         &self,
         failures: &[Option<FailureComparison>],
         max_blocks: usize,
         error_rate: f64,
     ) -> bool {
-        let limit = |at: usize| {
-            let has_more = self.attempts.get(at).is_some_and(|attempts| (attempts.rounds as usize) < max_blocks);
-            (has_more && !self.ended.contains(&at)).then_some(max_blocks as u32)
+        let limit = |position: usize| {
+            let has_more = self.attempts.get(position).is_some_and(|attempts| (attempts.rounds as usize) < max_blocks);
+            (has_more && !self.ended.contains(&position)).then_some(max_blocks as u32)
         };
         let is_open = |(variant, failures): (usize, &Option<FailureComparison>)| {
             !self.is_compared(variant)
@@ -291,14 +296,15 @@ impl FamilyCase<'_> {
 
     /// Whether a variant can have another block, in the metric with the most.
     fn is_open(&self, max_blocks: usize) -> bool {
-        let blocks = |at: usize| self.metrics.iter().map(move |metric| metric.evidence[at].blocks()).max();
+        let blocks = |index: usize| self.metrics.iter().map(move |metric| metric.evidence[index].blocks()).max();
         let variants = self.metrics.first().map_or(0, |metric| metric.evidence.len());
-        (0..variants).any(|at| self.is_compared(at + 1) && blocks(at).is_some_and(|blocks| blocks < max_blocks))
+        (0..variants)
+            .any(|index| self.is_compared(index + 1) && blocks(index).is_some_and(|blocks| blocks < max_blocks))
     }
 }
 
 impl FamilyMetric<'_> {
-    /// Those of the variant with the most.
+    /// The number of blocks of the variant with the most.
     fn blocks(&self) -> usize {
         self.evidence.iter().map(Evidence::blocks).max().unwrap_or(0)
     }
@@ -316,17 +322,18 @@ mod tests {
     /// The error rate of the options.
     const RATE: f64 = 0.05;
 
-    /// Two variants with equal figures, of whose attempts these shares fail, measured until they are decided: the number of
-    /// rounds, and the comparison of their failures then.
+    /// Measures two variants with equal figures and these shares of failed attempts until they are decided. Returns the
+    /// number of rounds, and the comparison of the failures at that time.
     fn measure(test: &SequentialTest, shares: [f64; 2], seed: u64) -> (u32, Option<FailureComparison>) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut blocks = BTreeMap::new();
         let mut attempts: [Vec<bool>; 2] = Default::default();
         for round in 0..3 * test.max_blocks() as u32 {
             let failed = shares.map(|share| rng.random_bool(share));
-            let figure = |at: usize| Some(1000.0 + f64::from(round * 7 % 5) + at as f64).filter(|_| !failed[at]);
+            let figure =
+                |index: usize| Some(1000.0 + f64::from(round * 7 % 5) + index as f64).filter(|_| !failed[index]);
             blocks.insert(round, vec![figure(0), figure(1)]);
-            (0..2).for_each(|at| attempts[at].push(failed[at]));
+            (0..2).for_each(|index| attempts[index].push(failed[index]));
         }
         let case = CaseBlocks {
             metrics: vec![MetricBlocks { direction: Direction::Lower, blocks }],

@@ -36,8 +36,8 @@ pub struct Options {
     pub max_blocks: usize,
     /// The smallest relevant difference, in percent.
     pub threshold: f64,
-    /// The false discovery rate: the maximum average share of equal variants among those reported as different, over all
-    /// evaluations and all comparisons. Of a single comparison it is the probability of a false positive.
+    /// The false discovery rate: the maximum average share of equal variants among those reported as different, over
+    /// all evaluations and all comparisons. For a single comparison, it is the probability of a false positive.
     pub error_rate: f64,
 }
 
@@ -62,15 +62,10 @@ pub struct SequentialTest {
 /// Settings with which nothing could be decided.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SequentialTestError {
-    /// Fewer than two variants.
     #[error("too few variants: at least two are required")]
     Alone,
-    /// The error rate is out of range.
     #[error("invalid error rate of {} %: expected 0.05 % to 50 %", .rate * 100.0)]
-    Rate {
-        /// The requested error rate.
-        rate: f64,
-    },
+    Rate { rate: f64 },
     /// The maximum number of blocks is too small to reach significance.
     #[error("too few blocks ({most}) for {} at an error rate of {} %: at least {required} are required", pluralize(*.family, "comparison"), .rate * 100.0)]
     TooFew {
@@ -78,7 +73,6 @@ pub enum SequentialTestError {
         most: usize,
         /// The number of comparisons.
         family: usize,
-        /// The error rate.
         rate: f64,
         /// The required number of blocks.
         required: usize,
@@ -88,7 +82,7 @@ pub enum SequentialTestError {
 /// The blocks of a case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CaseBlocks {
-    /// Those of each metric that is compared.
+    /// The blocks of each metric that is compared.
     pub metrics: Vec<MetricBlocks>,
     /// The number of rounds measured so far; `None` if no more are. Rounds that a case still lacks are not analyzed yet.
     pub open_rounds: Option<u32>,
@@ -101,7 +95,6 @@ pub struct CaseBlocks {
 /// The blocks of a metric of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricBlocks {
-    /// The better direction.
     pub direction: Direction,
     /// The counted samples of each round, in the order of the variants; `None` where a variant has none.
     pub blocks: BTreeMap<u32, Vec<Option<f64>>>,
@@ -119,7 +112,8 @@ pub struct CaseResult {
 /// The result for a metric of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricResult {
-    /// The number of evaluated blocks: of the variant with the most, those with a sample of it and of the first.
+    /// The number of evaluated blocks of the variant with the most: blocks with a sample of it and one of the first
+    /// variant.
     pub blocks: usize,
     /// The result of each variant but the first, in order.
     pub variants: Vec<VariantResult>,
@@ -214,7 +208,6 @@ impl VariantVerdict {
 /// An invalid block.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum InvalidBlock {
-    /// The number of samples is not the number of variants.
     #[error("block {block} has {samples} samples for {variants} variants")]
     Size {
         /// The number of the block, from 1.
@@ -224,7 +217,6 @@ pub enum InvalidBlock {
         /// The expected number of samples.
         variants: usize,
     },
-    /// A sample has no ratio to that of the first variant.
     #[error(
         "invalid sample {value} of variant {variant} in block {block}: expected a finite value that is not below zero, or \
          the same in the whole block"
@@ -234,7 +226,6 @@ pub enum InvalidBlock {
         block: u32,
         /// The number of the variant, from 1.
         variant: usize,
-        /// The value.
         value: f64,
     },
 }
@@ -281,7 +272,7 @@ impl SequentialTest {
         self.metrics.max(1) * (self.variants - 1)
     }
 
-    /// Evaluates all cases after these blocks. Those after a case's last verdict, or beyond the maximum, are ignored.
+    /// Evaluates all cases after these blocks. Blocks after a case's last verdict, or beyond the maximum, are ignored.
     ///
     /// # Errors
     /// If a sample has no ratio to the first of its block, or a block has another number of variants.
@@ -349,9 +340,9 @@ mod tests {
 
     /// Blocks of the first variant multiplied by these factors, with 1 % noise.
     fn blocks(count: usize, factors: &[f64]) -> CaseBlocks {
-        let wobble = |at: usize| 1.0 + 0.002 * ((at * 7 % 11) as f64 - 5.0);
-        let block = |at: usize| (0..).zip(factors).map(|(i, factor)| Some(factor * wobble(at + 3 * i))).collect();
-        one_metric(Direction::Lower, (0..count).map(|at| (at as u32, block(at))).collect())
+        let wobble = |index: usize| 1.0 + 0.002 * ((index * 7 % 11) as f64 - 5.0);
+        let block = |index: usize| (0..).zip(factors).map(|(i, factor)| Some(factor * wobble(index + 3 * i))).collect();
+        one_metric(Direction::Lower, (0..count).map(|index| (index as u32, block(index))).collect())
     }
 
     fn one_metric(direction: Direction, blocks: BTreeMap<u32, Vec<Option<f64>>>) -> CaseBlocks {
@@ -412,6 +403,7 @@ mod tests {
         assert_eq!(test.states(&one).unwrap()[0], (StoppingState::Continue, clear));
     }
 
+    // Later rounds of other cases are analysed again in the same family.
     #[test]
     fn a_case_that_has_stopped_keeps_its_result() {
         let test = SequentialTest::new(2, 2, OPTIONS).unwrap();
@@ -469,9 +461,9 @@ mod tests {
     fn differences_within_the_threshold_make_no_room_for_others() {
         let test = SequentialTest::new(20, 2, OPTIONS).unwrap();
         let mut cases = vec![blocks(20, &[1.0, 1.03]); 20];
-        let other = |at: usize| if at % 4 == 3 { 0.98 } else { 1.0 + 0.02 * (1 + at % 9) as f64 };
-        let doubtful = |at: usize| vec![Some(1.0), Some(other(at))];
-        cases[0].metrics[0].blocks = (0..20).map(|at| (at as u32, doubtful(at))).collect();
+        let other = |index: usize| if index % 4 == 3 { 0.98 } else { 1.0 + 0.02 * (1 + index % 9) as f64 };
+        let doubtful = |index: usize| vec![Some(1.0), Some(other(index))];
+        cases[0].metrics[0].blocks = (0..20).map(|index| (index as u32, doubtful(index))).collect();
         let results = test.evaluate(&cases).unwrap();
         let [doubtful] = results[0].metrics[0].variants[..] else { panic!("one variant is compared with the first") };
         assert!(doubtful.p_value.unwrap() < 0.02, "{doubtful:?}");
@@ -519,7 +511,7 @@ mod tests {
     /// The result of the second variant after up to twelve blocks.
     fn two(direction: Direction, sample: impl Fn(u32) -> [f64; 2]) -> VariantResult {
         let test = SequentialTest::new(1, 2, OPTIONS).unwrap();
-        let blocks = (0..12).map(|at| (at, sample(at).map(Some).to_vec())).collect();
+        let blocks = (0..12).map(|index| (index, sample(index).map(Some).to_vec())).collect();
         evaluate(&test, one_metric(direction, blocks)).metrics[0].variants[0]
     }
 
@@ -531,31 +523,38 @@ mod tests {
     /// There is no clearer difference. Its ratio is zero or infinite, and has no interval.
     #[test]
     fn samples_that_are_all_zero_differ_from_others() {
-        let level = |at: u32| 1000.0 + f64::from(at * 7 % 5);
+        let level = |position: u32| 1000.0 + f64::from(position * 7 % 5);
         for (direction, stopped, started) in [
             (Direction::Higher, VariantVerdict::Worse, VariantVerdict::Better),
             (Direction::Lower, VariantVerdict::Better, VariantVerdict::Worse),
             (Direction::Neither, VariantVerdict::Differs, VariantVerdict::Differs),
         ] {
-            let result = two(direction, |at| [level(at), 0.0]);
+            let result = two(direction, |position| [level(position), 0.0]);
             assert_eq!((result.verdict, result.ratio, result.interval), (stopped, Some(0.0), None));
             assert!(result.adjusted_p_value.unwrap() <= 0.05, "{result:?}");
-            let result = two(direction, |at| [0.0, level(at)]);
+            let result = two(direction, |position| [0.0, level(position)]);
             assert_eq!((result.verdict, result.ratio, result.interval), (started, None, None));
         }
     }
 
     #[test]
     fn zeros_beside_other_values_have_a_direction_and_no_ratio() {
-        let level = |at: u32| 1000.0 + f64::from(at * 7 % 5);
-        let one = two(Direction::Higher, |at| [level(at), if at == 5 { 0.0 } else { level(at + 2) }]);
+        let level = |position: u32| 1000.0 + f64::from(position * 7 % 5);
+        let one =
+            two(Direction::Higher, |position| [level(position), if position == 5 { 0.0 } else { level(position + 2) }]);
         assert!(one.ratio.is_some_and(|ratio| (0.99..1.01).contains(&ratio)), "{one:?}");
         assert_ne!(one.verdict, VariantVerdict::Worse);
         // Half of a side is zero: it is less, but by no ratio.
-        let half = two(Direction::Higher, |at| [level(at), if at % 2 == 0 { 0.0 } else { level(at + 2) * 0.9 }]);
+        let half = two(Direction::Higher, |position| {
+            [level(position), if position % 2 == 0 { 0.0 } else { level(position + 2) * 0.9 }]
+        });
         assert_eq!((half.verdict, half.ratio, half.interval), (VariantVerdict::Worse, None, None));
         // Zeros on either side are as many signs in both directions.
-        let both = two(Direction::Higher, |at| if at % 2 == 0 { [level(at), 0.0] } else { [0.0, level(at)] });
+        let both =
+            two(
+                Direction::Higher,
+                |position| if position % 2 == 0 { [level(position), 0.0] } else { [0.0, level(position)] },
+            );
         assert_eq!(both.verdict, VariantVerdict::Inconclusive, "{both:?}");
     }
 

@@ -1,5 +1,5 @@
-//! Pairs metrics whose class changed between the builds, so that a comparison names the change instead of a metric that is
-//! missing beside one that is new.
+//! Pairs metrics whose class changed between the builds. A comparison then names the change, instead of one metric that
+//! is missing and another one that is new.
 
 use std::collections::HashMap;
 
@@ -20,10 +20,10 @@ pub(super) fn pair_changed_classes(builds: &mut Builds) {
         let [first, later @ ..] = &builds.list[..] else { return };
         let of_first: Vec<usize> = rows.iter().copied().filter(|row| has(first, *row)).collect();
         let [to] = of_first[..] else { continue };
-        let pairs = later.iter().enumerate().filter_map(|(at, build)| {
+        let pairs = later.iter().enumerate().filter_map(|(index, build)| {
             let of_later: Vec<usize> = rows.iter().copied().filter(|row| has(build, *row)).collect();
             match of_later[..] {
-                [from] if from != to => Some((at + 1, from)),
+                [from] if from != to => Some((index + 1, from)),
                 _ => None,
             }
         });

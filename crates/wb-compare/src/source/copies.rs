@@ -20,7 +20,7 @@ impl ResultFiles {
     ///
     /// # Errors
     /// If the length of a file cannot be read.
-    pub(super) fn of(folder: &Path, listed: &ResultFolder) -> io::Result<Self> {
+    pub(super) fn new(folder: &Path, listed: &ResultFolder) -> io::Result<Self> {
         let file = |path: &PathBuf| {
             let relative = path.strip_prefix(folder).unwrap_or(path).to_owned();
             let length = contained_file::metadata(folder, &relative)?.len();

@@ -227,6 +227,7 @@ mod tests {
         assert_eq!(folder.errors, [TestError { location: "A/fio/0".to_owned(), message: NO_MESSAGE.to_owned() }]);
     }
 
+    // Control characters of a traceback made a JUnit report that no parser takes.
     #[test]
     fn control_characters_of_an_exception_are_replaced() {
         let root = folder_with(&["A/fio/0/__error0__/exception"]);

@@ -6,6 +6,7 @@
 mod changed_class;
 mod copies;
 pub(crate) mod folder;
+mod imported_cells;
 mod merge;
 mod native;
 mod pairing;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use crate::build::{Build, Builds, Layout, Run, TestError};
+use crate::exit_status;
 use crate::metadata::Metadata;
 use crate::run_identity::RunIdentity;
 use crate::run_perf;
@@ -42,12 +44,11 @@ pub use warning::{Warning, WarningKind};
 /// The source of a build: its name and the folders of its runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildSource {
-    /// The build's name.
     pub name: String,
     /// The folders of its runs.
     pub runs: Vec<PathBuf>,
-    /// Mapping of profiles: from the name in this source to the name that it is compared as. A profile whose own name
-    /// is the target of a mapping is skipped, and so is one of a later source whose name the first source has mapped to
+    /// Mapping of profiles, from the name in this source to the name under which it is compared. A profile is skipped
+    /// if its own name is the target of a mapping, or, in later sources, if the first source has mapped its name to
     /// another.
     pub profiles: BTreeMap<String, String>,
 }
@@ -82,16 +83,13 @@ pub struct LoadedBuilds {
 /// An error while reading builds.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// Text that is not a build.
     #[error("invalid build `{0}`: expected [NAME=]RUN[,RUN…]")]
     NoSource(String),
-    /// The same run twice in one build.
     #[error("{} is given twice for one build: a run counts once", .0.display())]
     Twice(PathBuf),
     /// A folder that does not exist or cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
     Unreadable {
-        /// The folder.
         path: PathBuf,
         /// The error of the system.
         source: std::io::Error,
@@ -99,7 +97,6 @@ pub enum SourceError {
     /// A folder with neither results nor errors nor metadata.
     #[error("{}", no_results(path, folders, unreadable))]
     NoResults {
-        /// The folder.
         path: PathBuf,
         /// The names of those of its folders that have some.
         folders: Vec<String>,
@@ -119,10 +116,8 @@ pub enum SourceError {
     Outdated {
         /// The folder of the run.
         path: PathBuf,
-        /// The reason.
         reason: String,
     },
-    /// A copy of another run of the same build, or an import of the same file.
     #[error("{} is a copy of {}, or an import of the same file: a run counts once", path.display(), original.display())]
     Copy {
         /// The folder of the run.
@@ -234,7 +229,7 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
             }
             if folder.layout == Layout::RunPerf && source.runs.len() > 1 {
                 let unreadable = |source| SourceError::Unreadable { path: path.clone(), source };
-                let contents = ResultFiles::of(path, &folder).map_err(unreadable)?;
+                let contents = ResultFiles::new(path, &folder).map_err(unreadable)?;
                 for (earlier, original) in &earlier_contents {
                     if contents.is_copy_of(earlier).map_err(unreadable)? {
                         return Err(SourceError::Copy { path: path.clone(), original: PathBuf::clone(original) });
@@ -282,6 +277,7 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
     let mut files: Vec<pairing::ResultSource> = files.into_iter().zip(parsed).map(file).collect();
     options.values.map_results(&mut files, &read.builds.list)?;
     pairing::check_parameters(&files, &read.builds.list, &options.allow_different)?;
+    read.warnings.extend(imported_cells::pair_imported_cells(&mut files));
     pairing::pair_cases(&mut files, &options.allow_different);
     for pairing::ResultSource { run: run_index, profile, file, content } in files {
         match content {
@@ -295,6 +291,7 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
         }
     }
     changed_class::pair_changed_classes(&mut read.builds);
+    exit_status::fail_beside_successes(&mut read.builds);
     match read.warnings.first() {
         Some(first) if options.strict => Err(SourceError::Strict(first.clone())),
         _ => Ok(read),
@@ -302,15 +299,20 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
 }
 
 /// The name that a profile of the source with index `at` is compared as; `None` if it is skipped.
-fn compared_as<'a>(profile: &'a str, source: &'a BuildSource, at: usize, first: &BuildSource) -> Option<&'a str> {
-    source.mapped_profile(profile).filter(|name| at == 0 || !first.is_mapped_away(name))
+fn compared_as<'a>(profile: &'a str, source: &'a BuildSource, position: usize, first: &BuildSource) -> Option<&'a str> {
+    source.mapped_profile(profile).filter(|name| position == 0 || !first.is_mapped_away(name))
 }
 
 /// Renames the profile of an error to the name that it is compared as; `None` if that profile is skipped.
-fn map_error_profile(error: TestError, source: &BuildSource, at: usize, first: &BuildSource) -> Option<TestError> {
+fn map_error_profile(
+    error: TestError,
+    source: &BuildSource,
+    position: usize,
+    first: &BuildSource,
+) -> Option<TestError> {
     let TestError { location, message } = error;
     let (profile, rest) = location.split_once('/')?;
-    let location = format!("{}/{rest}", compared_as(profile, source, at, first)?);
+    let location = format!("{}/{rest}", compared_as(profile, source, position, first)?);
     Some(TestError { location, message })
 }
 
@@ -326,16 +328,16 @@ fn check_mapped_profiles(
             .filter(|(run_index, _)| among(run_index.build))
             .map(|(_, file)| file.profile.clone())
             .collect();
-        let searched = builds.list.iter().enumerate().filter(|(at, _)| among(*at)).map(|(_, build)| build);
+        let searched = builds.list.iter().enumerate().filter(|(index, _)| among(*index)).map(|(_, build)| build);
         let missing = !candidates.contains(name) && searched.clone().next().is_some();
         let unknown =
             || UnknownName { kind: "profile", name: name.to_owned(), builds: join_build_names(searched), candidates };
         if missing { Err(unknown()) } else { Ok(()) }
     };
-    for (at, source) in sources.iter().enumerate() {
+    for (index, source) in sources.iter().enumerate() {
         for (own, other) in &source.profiles {
-            require(own, &|build| build == at)?;
-            require(other, &|build| build != at)?;
+            require(own, &|build| build == index)?;
+            require(other, &|build| build != index)?;
         }
     }
     Ok(())
@@ -375,8 +377,9 @@ fn parse(
         Layout::RunPerf => run_perf::format::result::parse(text, options.include_incorrect),
         Layout::Weighbridge => {
             let values = if build == 0 { &ValueMap::default() } else { &options.values };
-            let keys = pairing::reduced_keys(file, &options.allow_different, values);
-            weighbridge::parse(text, options, &keys, rounds)
+            let definitions =
+                |imported| pairing::recorded_definitions(file, &options.allow_different, values, imported);
+            weighbridge::parse(text, options, definitions, rounds)
         }
     };
     parsed.map_err(WarningKind::malformed)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wb_model::{CellId, Purpose, pluralize};
+use wb_model::{AttemptPurpose, CellId, pluralize};
 use wb_record::{DamagedSample, JournalEvent, JournalLine, RecordError, RunFolder, RunRecords};
 
 use super::folder::{ResultFile, ResultFolder};
@@ -25,7 +25,7 @@ pub(super) struct NativeRun {
 }
 
 /// Reads the records of the run at `path`, whose folder has been listed. Results that are inconsistent with the records
-/// are replaced by those of `study`; damaged samples become errors of their cells.
+/// are replaced by a new `study`; damaged samples become errors of their cells.
 pub(super) fn read(path: &Path, folder: &mut ResultFolder, study: StudyFn<'_>) -> Result<NativeRun, SourceError> {
     let damaged = |source: RecordError| SourceError::Records { path: path.to_owned(), source };
     let run = RunFolder::open(path).map_err(damaged)?;
@@ -33,6 +33,7 @@ pub(super) fn read(path: &Path, folder: &mut ResultFolder, study: StudyFn<'_>) -
     let state = records.result_state(&run).map_err(damaged)?;
     let serial_count: usize = records.serials(&run).len();
     if !state.is_current() || folder.results.len() != serial_count {
+        // Through a function of the caller, because comparing needs no test.
         let texts = study(&run).map_err(|reason| SourceError::Outdated { path: path.to_owned(), reason })?;
         folder.results = texts.into_iter().filter_map(|(file, text)| result_file(path, file, text)).collect();
         // A damaged file has its own warning.
@@ -70,7 +71,7 @@ fn attempts_by_invocation(lines: &[JournalLine]) -> Vec<Vec<&CellId>> {
     for line in lines {
         match &line.event {
             JournalEvent::InvocationStarted { .. } => invocations.push(Vec::new()),
-            JournalEvent::AttemptEnded(ended) if ended.purpose == Purpose::Sample => {
+            JournalEvent::AttemptEnded(ended) if ended.purpose == AttemptPurpose::Sample => {
                 invocations.last_mut().expect("there is always one").push(&ended.cell);
             }
             _ => {}

@@ -6,6 +6,7 @@ use wb_model::DefinitionKey;
 use wb_record::{CellDefinition, Definitions, files};
 
 use super::folder::ResultFile;
+use super::imported_cells;
 use super::parsed_result::ParsedResult;
 use super::value_map::ValueMap;
 use super::{RunIndex, WarningKind};
@@ -24,29 +25,43 @@ pub(super) struct ResultSource {
     pub(super) content: Result<ParsedResult, WarningKind>,
 }
 
-/// Computes the definition keys of a serial's cells without the `allowed` parameters and with mapped values, by cell.
+/// The recorded definition of a cell, as it is compared.
+pub(super) struct Recorded {
+    pub(super) key: String,
+    pub(super) version: u32,
+    /// The status with which the cell's command always ended, if it was recorded as a parameter.
+    pub(super) exit_status: Option<String>,
+}
+
+/// Reads the definitions of a serial's cells, by cell, with keys that are computed without the `allowed` parameters and with
+/// mapped values; those of imported cells as an import of this version records them.
 ///
 /// Unreadable definitions give no keys: their cells keep their own, and the comparison reports that these differ.
-pub(super) fn reduced_keys(
+pub(super) fn recorded_definitions(
     result: &ResultFile,
     allowed: &BTreeSet<String>,
     values: &ValueMap,
-) -> BTreeMap<String, String> {
-    if allowed.is_empty() && values.is_empty() {
+    is_imported: bool,
+) -> BTreeMap<String, Recorded> {
+    if allowed.is_empty() && values.is_empty() && !is_imported {
         return BTreeMap::new();
     }
     let definitions = files::read(&result.root, &result.path.with_file_name(DEFINITIONS)).ok().flatten();
     let definitions = definitions.and_then(|bytes| serde_json::from_slice::<Definitions>(&bytes).ok());
-    let reduced_key = |CellDefinition { cell, key, version, mut params, .. }: CellDefinition| {
+    let recorded = |mut definition: CellDefinition| {
+        let CellDefinition { cell, key, version, params, .. } = &definition;
         // A key of parameters with masked secrets cannot be recomputed.
-        if DefinitionKey::new(&cell.test, version, &params) != key {
+        if DefinitionKey::new(&cell.test, *version, params) != *key {
             return None;
         }
+        let exit_status = imported_cells::upgrade(&mut definition);
+        let CellDefinition { cell, version, mut params, .. } = definition;
         params.retain(|name, _| !allowed.contains(name));
         values.map_params(&mut params);
-        Some((cell.to_string(), DefinitionKey::new(&cell.test, version, &params).to_string()))
+        let key = DefinitionKey::new(&cell.test, version, &params).to_string();
+        Some((cell.to_string(), Recorded { key, version, exit_status }))
     };
-    definitions.unwrap_or_default().cells.into_iter().filter_map(reduced_key).collect()
+    definitions.unwrap_or_default().cells.into_iter().filter_map(recorded).collect()
 }
 
 /// Checks that each allowed parameter occurs in the results.

@@ -1,5 +1,6 @@
 //! A parsed result file, before it is merged into the builds.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use wb_model::{Class, Direction};
@@ -31,6 +32,20 @@ pub(crate) struct ParsedResult {
     pub(crate) errors: Vec<(Symbol, String)>,
     /// The number of its counted samples; `None` if it does not record disturbances.
     pub(crate) sample_counts: Option<SampleCounts>,
+    /// The cells that were imported from files of other programs.
+    pub(crate) imported: Vec<ImportedCell>,
+}
+
+/// An imported cell of a result file.
+#[derive(Debug)]
+pub(crate) struct ImportedCell {
+    pub(crate) case: Symbol,
+    /// The format of its files.
+    pub(crate) format: Symbol,
+    /// The version of the import; `None` if its definition cannot be read.
+    pub(crate) version: Option<u32>,
+    /// The index of its parameters among the file's sets.
+    pub(crate) params: usize,
 }
 
 /// The values of one metric in a result file.
@@ -70,5 +85,30 @@ impl ParsedResult {
             is_duplicate
         });
         self.params.insert_full(params.into()).0
+    }
+
+    /// Gives cases other names.
+    pub(crate) fn rename_cases(&mut self, renamed: &BTreeMap<Symbol, String>) {
+        let names: BTreeMap<Symbol, Symbol> =
+            renamed.iter().map(|(case, name)| (*case, self.names.intern(name))).collect();
+        let metrics = self.metrics.iter_mut().map(|metric| &mut metric.case);
+        let programs = self.programs.iter_mut().map(|(case, _)| case);
+        let errors = self.errors.iter_mut().map(|(case, _)| case);
+        let imported = self.imported.iter_mut().map(|cell| &mut cell.case);
+        for case in metrics.chain(programs).chain(errors).chain(imported) {
+            *case = names.get(case).copied().unwrap_or(*case);
+        }
+    }
+
+    /// Sets a parameter of the metrics of a case.
+    pub(crate) fn set_param(&mut self, case: Symbol, name: &str, value: &str) {
+        let param = (self.names.intern(name), self.names.intern(value));
+        for index in 0..self.metrics.len() {
+            if self.metrics[index].case == case {
+                let mut params = self.params[self.metrics[index].params].to_vec();
+                params.push(param);
+                self.metrics[index].params = self.intern_params(params);
+            }
+        }
     }
 }

@@ -53,8 +53,8 @@ pub(super) fn metadata(run: &RunFolder, records: &RunRecords) -> (Metadata, Vec<
     (metadata, warnings)
 }
 
-/// The invocation of each profile whose environment applies to its results: the last in which samples were taken, or
-/// else the last with machines for the profile.
+/// The invocation of each profile whose environment applies to its results: the last one that took samples or, if none
+/// did, the last one with machines for the profile.
 fn judged_invocations(RunRecords { run_file, lines, .. }: &RunRecords) -> BTreeMap<ProfileName, u32> {
     let profiles: BTreeSet<&ProfileName> =
         run_file.invocations.iter().flat_map(|invocation| &invocation.cells).map(|cell| &cell.profile).collect();
@@ -137,11 +137,11 @@ fn add_host_state(machines: &mut Vec<MachineEnvironment>, state: &Value) {
 
 /// The machine of this name; added if missing.
 fn machine(machines: &mut Vec<MachineEnvironment>, worker: String) -> &mut MachineEnvironment {
-    let at = machines.iter().position(|machine| machine.worker.as_ref() == Some(&worker)).unwrap_or_else(|| {
+    let index = machines.iter().position(|machine| machine.worker.as_ref() == Some(&worker)).unwrap_or_else(|| {
         machines.push(MachineEnvironment { worker: Some(worker), sections: BTreeMap::new() });
         machines.len() - 1
     });
-    &mut machines[at]
+    &mut machines[index]
 }
 
 /// The name `KNOB@TARGET` and value of a knob in the profile.
@@ -178,7 +178,7 @@ fn stable_xml(xml: &str, guest: &str, domain: &str) -> String {
 fn strip_folder(line: &str, guest: &str) -> String {
     let file = ["disk", "seed", "console"].iter().find_map(|kind| line.find(&format!("/{guest}.{kind}")));
     let Some(end) = file else { return line.to_owned() };
-    let start = line[..end].rfind(['"', '\'', '>', '=']).map_or(0, |at| at + 1);
+    let start = line[..end].rfind(['"', '\'', '>', '=']).map_or(0, |position| position + 1);
     format!("{}{}", &line[..start], &line[end + 1..])
 }
 

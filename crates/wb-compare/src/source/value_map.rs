@@ -55,8 +55,8 @@ impl ValueMap {
     fn map_result(&self, parsed: &mut ParsedResult) {
         rename_cases(parsed, |case| self.map_case(case));
         let mut params: BTreeMap<usize, usize> = BTreeMap::new();
-        for at in 0..parsed.metrics.len() {
-            let set = parsed.metrics[at].params;
+        for index in 0..parsed.metrics.len() {
+            let set = parsed.metrics[index].params;
             let mapped = match params.get(&set) {
                 Some(mapped) => *mapped,
                 None => {
@@ -69,7 +69,7 @@ impl ValueMap {
                     *params.entry(set).or_insert(parsed.intern_params(pairs))
                 }
             };
-            parsed.metrics[at].params = mapped;
+            parsed.metrics[index].params = mapped;
         }
     }
 

@@ -10,7 +10,6 @@ use crate::metadata::MetadataError;
 pub struct Warning {
     /// The file or folder.
     pub path: PathBuf,
-    /// The kind of warning.
     pub kind: WarningKind,
 }
 
@@ -23,25 +22,17 @@ pub enum WarningKind {
     /// The file is malformed, and is skipped.
     #[error("is malformed: {0}")]
     Malformed(String),
-    /// The number of iterations without name, parameters or data, which are skipped.
     #[error("has {0} iterations without name, data or parameters")]
     Incomplete(usize),
-    /// Metrics without a value over all clients, which are skipped.
     #[error("has no value over all clients for {first} ({metrics} such metrics)")]
     NoAggregate {
-        /// The number of metrics.
         metrics: usize,
         /// The first metric: `ITERATION/CLASS/METRIC`.
         first: String,
     },
     /// Duplicate metrics, of which the last one is used.
     #[error("has {first} more than once ({metrics} such metrics)")]
-    Repeated {
-        /// The number of metrics.
-        metrics: usize,
-        /// The first metric.
-        first: String,
-    },
+    Repeated { metrics: usize, first: String },
     /// Results of a Weighbridge run that are older than its records, because the run was killed or modified.
     #[error("has results that are older than its records")]
     Outdated,
@@ -52,6 +43,13 @@ pub enum WarningKind {
         cell: String,
         /// Their number, and one of the files.
         reason: String,
+    },
+    /// An imported cell that may be any of several cells of another run.
+    #[error("has `{cell}`, which may be each of {}", candidates.iter().map(|cell| format!("`{cell}`")).collect::<Vec<_>>().join(", "))]
+    Ambiguous {
+        cell: String,
+        /// The cells of the other run.
+        candidates: Vec<String>,
     },
     /// An invalid line of metadata.
     #[error(transparent)]
@@ -71,6 +69,10 @@ impl WarningKind {
             Self::Repeated { .. } => "the last of each counts",
             Self::Outdated => "they are recomputed here, and `weighbridge study` writes them",
             Self::Damaged { .. } => "they do not count, and the cell has an error",
+            Self::Ambiguous { .. } => {
+                "it is paired with none: give each a name of its own where it is measured (hyperfine's --command-name), or \
+                 compare files with the same cells"
+            }
             Self::Metadata(_) => "",
         }
     }

@@ -3,17 +3,19 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use wb_model::imported::IMPORTED_FROM;
-use wb_model::{
-    CellOutcome, Class, Direction, MetricKey, ParamValue, Purpose, Validity, WorkerName, pluralize, strip_worker,
+use wb_model::{AttemptPurpose, CellOutcome, MetricKey, Validity, pluralize, strip_worker};
+use wb_results::borrowed::{
+    BorrowedAttempt, BorrowedCell, BorrowedExclusion, BorrowedFailures, BorrowedMetric, BorrowedMetricResult,
+    BorrowedSerial,
 };
 
 use super::ReadOptions;
-use super::parsed_result::{ParsedMetric, ParsedResult};
+use super::imported_cells::STATUS_PARAM;
+use super::pairing::Recorded;
+use super::parsed_result::{ImportedCell, ParsedMetric, ParsedResult};
 use crate::build::{
-    AttemptCounts, DEFINITION_KEY, EMULATED, METRIC_DIRECTION, METRIC_UNIT, MeasuredValue, SampleCounts,
+    AttemptCounts, DEFINITION_KEY, EMULATED, EXIT_STATUS, METRIC_DIRECTION, METRIC_UNIT, MeasuredValue, SampleCounts,
 };
 use crate::id::IdFormat;
 use crate::interner::Symbol;
@@ -25,237 +27,135 @@ pub(crate) const RUN_FILE: &str = "run.json";
 /// The file that identifies this layout if that one is lost.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
-#[derive(Deserialize)]
-#[serde(expecting = "an object with `cells`, the results of a serial")]
-struct RawSerial<'a> {
-    #[serde(borrow)]
-    cells: Vec<RawCell<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object with a cell's results")]
-struct RawCell<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    #[serde(borrow)]
-    key: Cow<'a, str>,
-    params: BTreeMap<String, ParamValue>,
-    #[serde(borrow, default)]
-    provenance: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
-    outcome: Option<CellOutcome>,
-    /// Why it ended; none while its run has not finished it.
-    #[serde(borrow, default)]
-    ended_by: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    metrics: Vec<RawMetric<'a>>,
-    #[serde(borrow)]
-    attempts: Vec<RawAttempt<'a>>,
-    #[serde(borrow, default)]
-    series: Vec<RawSeries<'a>>,
-    #[serde(default)]
-    failures: RawFailures,
-    #[serde(borrow, default)]
-    findings: Vec<Cow<'a, str>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(expecting = "an object with the failed attempts of a cell")]
-struct RawFailures {
-    #[serde(flatten)]
-    counts: AttemptCounts,
-    #[serde(default)]
-    cause: Option<String>,
-    #[serde(default)]
-    cause_count: u32,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object with `metric` and `summary`")]
-struct RawMetric<'a> {
-    #[serde(borrow)]
-    metric: RawMetricHead<'a>,
-    worker: Option<WorkerName>,
-    #[serde(default)]
-    threshold: Option<f64>,
-    summary: Option<RawSummary>,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object with a metric's name, class and unit")]
-struct RawMetricHead<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    class: Class,
-    #[serde(borrow)]
-    unit: Cow<'a, str>,
-    direction: Direction,
-    primary: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object with `mean`")]
-struct RawSummary {
-    mean: f64,
-    stddev_percent: Option<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object with a sample's `values`")]
-struct RawAttempt<'a> {
-    #[serde(default)]
-    purpose: Option<Purpose>,
-    #[serde(default)]
-    start_seconds: f64,
-    #[serde(default)]
-    validity: Option<Validity>,
-    counted: bool,
-    #[serde(default)]
-    disturbances: Vec<IgnoredAny>,
-    #[serde(borrow)]
-    values: BTreeMap<Cow<'a, str>, f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "an object with the `values` of samples")]
-struct RawSeries<'a> {
-    #[serde(default)]
-    count: u32,
-    counted: bool,
-    #[serde(default)]
-    excluded: Vec<RawExcludedSample>,
-    #[serde(borrow)]
-    values: BTreeMap<Cow<'a, str>, Vec<Option<f64>>>,
-}
-
-#[derive(Deserialize)]
-struct RawExcludedSample {
-    position: usize,
-    #[serde(default)]
-    validity: Option<Validity>,
-}
-
 /// Why a sample is invalid; `None` if it is not.
 fn invalid_reason(validity: &Validity) -> Option<String> {
     matches!(validity, Validity::Invalid { .. }).then(|| validity.to_string())
 }
 
-impl RawSeries<'_> {
-    /// The counted values of a metric.
-    fn counted_values(&self, metric: &str) -> impl Iterator<Item = f64> {
-        let values = self.values.get(metric).filter(|_| self.counted).map_or(&[][..], Vec::as_slice);
-        let is_excluded = |at: &usize| self.excluded.binary_search_by_key(at, |excluded| excluded.position).is_ok();
-        values.iter().enumerate().filter(move |(at, _)| !is_excluded(at)).filter_map(|(_, value)| *value)
-    }
-}
-
-/// Parses a result file; `keys` are definition keys by cell that replace those of the file.
+/// Parses a result file; `definitions` are those by cell whose keys replace those of the file, given whether any cell is
+/// imported.
 ///
 /// Errors: the text is not JSON, or not of this schema.
 pub(super) fn parse(
     text: &str,
     options: &ReadOptions,
-    keys: &BTreeMap<String, String>,
+    definitions: impl FnOnce(bool) -> BTreeMap<String, Recorded>,
     rounds: &Rounds,
 ) -> Result<ParsedResult, serde_json::Error> {
-    let RawSerial { cells } = serde_json::from_str(text)?;
+    let BorrowedSerial { cells } = serde_json::from_str(text)?;
     let mut parsed = ParsedResult { id_format: IdFormat::Weighbridge, ..ParsedResult::default() };
+    let mut definitions = definitions(cells.iter().any(is_imported));
     for mut cell in cells {
-        if let Some(key) = keys.get(cell.id.as_ref()) {
-            cell.key = Cow::Borrowed(key);
+        let recorded = definitions.remove(cell.id.as_ref());
+        let version = recorded.as_ref().map(|recorded| recorded.version);
+        if let Some(Recorded { key, exit_status, .. }) = recorded {
+            cell.key = Cow::Owned(key);
+            if let Some(status) = exit_status {
+                cell.params.remove(STATUS_PARAM);
+                cell.exit_status = status.parse().ok();
+            }
         }
-        add_cell(&mut parsed, &cell, options, rounds);
+        add_cell(&mut parsed, &cell, version, options, rounds);
     }
     Ok(parsed)
 }
 
-impl RawCell<'_> {
-    /// Whether any of its workers was emulated in software.
-    fn is_emulated(&self) -> bool {
-        let mut entries = self.provenance.iter().filter(|(name, _)| strip_worker(name) == EMULATED);
-        entries.any(|(_, value)| value == "true")
-    }
+/// Whether any of its workers was emulated in software.
+fn is_emulated(cell: &BorrowedCell<'_>) -> bool {
+    let mut entries = cell.provenance.iter().filter(|(name, _)| strip_worker(name) == EMULATED);
+    entries.any(|(_, value)| value == "true")
+}
 
-    /// The reason why it has no value, or not the samples that its rule requires; `None` if it has them, or was interrupted.
-    fn error(&self) -> Option<String> {
-        match self.outcome.as_ref()? {
-            CellOutcome::Failed { reason } => Some(reason.clone()),
-            CellOutcome::Unsupported { reason } => Some(format!("unsupported: {reason}")),
-            CellOutcome::Partial { valid: 0, required } => Some(format!("0 of {}", pluralize(*required, "sample"))),
-            // Without an end its run was interrupted, unless attempts failed.
-            CellOutcome::Partial { valid, required } if self.ended_by.is_some() || self.failures.counts.failed > 0 => {
-                Some(format!("{valid} of {}{}", pluralize(*required, "sample"), self.shortfall()))
-            }
-            CellOutcome::Measured | CellOutcome::NotConverged { .. } | CellOutcome::Partial { .. } => None,
+/// The reason why it has no value, or not the samples that its rule requires; `None` if it has them, or was interrupted.
+fn error(cell: &BorrowedCell<'_>) -> Option<String> {
+    match cell.outcome.as_ref()? {
+        CellOutcome::Failed { reason } => Some(reason.clone()),
+        CellOutcome::Unsupported { reason } => Some(format!("unsupported: {reason}")),
+        CellOutcome::Partial { valid: 0, required } => Some(format!("0 of {}", pluralize(*required, "sample"))),
+        // Without an end its run was interrupted, unless attempts failed.
+        CellOutcome::Partial { valid, required } if cell.ended_by.is_some() || cell.failures.failed > 0 => {
+            Some(format!("{valid} of {}{}", pluralize(*required, "sample"), shortfall(cell)))
         }
-    }
-
-    /// How many of its attempts failed or had no valid values, and why.
-    fn shortfall(&self) -> String {
-        let RawFailures { counts: AttemptCounts { failed, attempts }, cause, cause_count } = &self.failures;
-        if *failed > 0 {
-            let of_some = match cause_count {
-                1.. if cause_count < failed => format!(" in {cause_count} of them"),
-                _ => String::new(),
-            };
-            let cause = cause.as_deref().map(|cause| format!(": {cause}{of_some}")).unwrap_or_default();
-            return format!("; {failed} of {attempts} attempts failed{cause}");
-        }
-        let tried = self.attempts.iter().filter(|attempt| attempt.purpose == Some(Purpose::Sample));
-        let invalid_attempt = |attempt: &RawAttempt<'_>| invalid_reason(attempt.validity.as_ref()?);
-        let excluded = self.series.iter().flat_map(|series| &series.excluded);
-        let invalid_sample = |excluded: &RawExcludedSample| invalid_reason(excluded.validity.as_ref()?);
-        let reasons: Vec<String> =
-            tried.clone().filter_map(invalid_attempt).chain(excluded.filter_map(invalid_sample)).collect();
-        let attempts = tried.count() + self.series.iter().map(|series| series.count as usize).sum::<usize>();
-        reasons.last().map_or(String::new(), |last| {
-            format!("; {} of {} without valid values: {last}", reasons.len(), pluralize(attempts, "attempt"))
-        })
-    }
-
-    /// The number of its counted samples; `None` if imported from another program, which does not record disturbances.
-    fn sample_counts(&self) -> Option<SampleCounts> {
-        let counted = || self.attempts.iter().filter(|sample| sample.counted);
-        let disturbed = counted().filter(|sample| !sample.disturbances.is_empty()).count();
-        (!self.is_imported()).then(|| SampleCounts { counted: counted().count(), disturbed })
-    }
-
-    /// When each attempt, in time order, had its turn; `None` of those that were imported. Without `rounds`, those of a run
-    /// without a journal, each is the next one.
-    fn times(&self, rounds: Option<&Vec<u32>>) -> Vec<Option<SampleTime>> {
-        let mut turns = 0;
-        let mut time = |attempt: &RawAttempt<'_>| {
-            let turn = rounds.and_then(|rounds| rounds.get(turns).copied()).unwrap_or(turns as u32);
-            turns += usize::from(attempt.purpose != Some(Purpose::WarmUp));
-            (!self.is_imported()).then_some(SampleTime { turn, start: attempt.start_seconds })
-        };
-        self.attempts.iter().map(&mut time).collect()
-    }
-
-    fn is_imported(&self) -> bool {
-        self.provenance.contains_key(IMPORTED_FROM)
+        CellOutcome::Measured | CellOutcome::NotConverged { .. } | CellOutcome::Partial { .. } => None,
     }
 }
 
-fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, options: &ReadOptions, rounds: &Rounds) {
+/// How many of its attempts failed or had no valid values, and why.
+fn shortfall(cell: &BorrowedCell<'_>) -> String {
+    let BorrowedFailures { failed, attempts, cause, cause_count } = &cell.failures;
+    if *failed > 0 {
+        let of_some = match cause_count {
+            1.. if cause_count < failed => format!(" in {cause_count} of them"),
+            _ => String::new(),
+        };
+        let cause = cause.as_deref().map(|cause| format!(": {cause}{of_some}")).unwrap_or_default();
+        return format!("; {failed} of {attempts} attempts failed{cause}");
+    }
+    let tried = cell.attempts.iter().filter(|attempt| attempt.purpose == Some(AttemptPurpose::Sample));
+    let invalid_attempt = |attempt: &BorrowedAttempt<'_>| invalid_reason(attempt.validity.as_ref()?);
+    let excluded = cell.series.iter().flat_map(|series| &series.excluded);
+    let invalid_sample = |excluded: &BorrowedExclusion| invalid_reason(excluded.validity.as_ref()?);
+    let reasons: Vec<String> =
+        tried.clone().filter_map(invalid_attempt).chain(excluded.filter_map(invalid_sample)).collect();
+    let attempts = tried.count() + cell.series.iter().map(|series| series.count as usize).sum::<usize>();
+    reasons.last().map_or(String::new(), |last| {
+        format!("; {} of {} without valid values: {last}", reasons.len(), pluralize(attempts, "attempt"))
+    })
+}
+
+/// The number of its counted samples; `None` if imported from a program that does not record disturbances.
+fn sample_counts(cell: &BorrowedCell<'_>) -> Option<SampleCounts> {
+    let counted = || cell.attempts.iter().filter(|sample| sample.counted);
+    let disturbed = counted().filter(|sample| !sample.disturbances.is_empty()).count();
+    (!is_imported(cell) || disturbed > 0).then(|| SampleCounts { counted: counted().count(), disturbed })
+}
+
+/// When each attempt, in time order, had its turn; `None` of those that were imported. Without `rounds`, those of a run
+/// without a journal, each is the next one.
+fn times(cell: &BorrowedCell<'_>, rounds: Option<&Vec<u32>>) -> Vec<Option<SampleTime>> {
+    let mut turns = 0;
+    let mut time = |attempt: &BorrowedAttempt<'_>| {
+        let turn = rounds.and_then(|rounds| rounds.get(turns).copied()).unwrap_or(turns as u32);
+        turns += usize::from(attempt.purpose != Some(AttemptPurpose::WarmUp));
+        (!is_imported(cell)).then_some(SampleTime { turn, start: attempt.start_seconds })
+    };
+    cell.attempts.iter().map(&mut time).collect()
+}
+
+fn is_imported(cell: &BorrowedCell<'_>) -> bool {
+    cell.provenance.contains_key(IMPORTED_FROM)
+}
+
+fn add_cell(
+    parsed: &mut ParsedResult,
+    cell: &BorrowedCell<'_>,
+    version: Option<u32>,
+    options: &ReadOptions,
+    rounds: &Rounds,
+) {
     let case = cell.id.split_once(':').map_or("", |(_, case)| case);
     let case = parsed.names.intern(case);
-    parsed.errors.extend(cell.error().map(|text| (case, text)));
-    parsed.sample_counts =
-        [parsed.sample_counts, cell.sample_counts()].into_iter().flatten().reduce(std::ops::Add::add);
+    parsed.errors.extend(error(cell).map(|text| (case, text)));
+    parsed.sample_counts = [parsed.sample_counts, sample_counts(cell)].into_iter().flatten().reduce(std::ops::Add::add);
     let params: Vec<_> = cell
         .params
         .iter()
         .map(|(name, value)| (name.as_str(), value.to_string()))
         .chain([(DEFINITION_KEY, cell.key.to_string())])
-        .chain((!options.allow_emulated && cell.is_emulated()).then(|| (EMULATED, true.to_string())))
+        .chain((!options.allow_emulated && is_emulated(cell)).then(|| (EMULATED, true.to_string())))
+        .chain(cell.exit_status.map(|status| (EXIT_STATUS, status.to_string())))
         .map(|(name, value)| (parsed.names.intern(name), parsed.names.intern(&value)))
         .collect();
+    if let Some(format) = cell.provenance.get(IMPORTED_FROM) {
+        let (format, params) = (parsed.names.intern(format), parsed.intern_params(params.clone()));
+        parsed.imported.push(ImportedCell { case, format, version, params });
+    }
     let findings = (!cell.findings.is_empty()).then(|| parsed.names.intern(&cell.findings.join("\n")));
     let [unit_name, direction_name] = [METRIC_UNIT, METRIC_DIRECTION].map(|name| parsed.names.intern(name));
-    let times = cell.times(rounds.get(cell.id.as_ref()));
+    let times = times(cell, rounds.get(cell.id.as_ref()));
     add_programs(parsed, case, &cell.provenance);
-    for RawMetric { metric, worker, threshold, summary } in &cell.metrics {
-        let RawMetricHead { name, class, unit, direction, primary } = metric;
+    for BorrowedMetricResult { metric, worker, threshold, summary } in &cell.metrics {
+        let BorrowedMetric { name, class, unit, direction, primary } = metric;
         let key = MetricKey { class: *class, name: name.to_string(), worker: worker.clone() };
         let (full_name, key) = (key.full_name(), key.to_string());
         let (unit, direction_value) = (parsed.names.intern(unit), parsed.names.intern(direction.as_str()));
@@ -264,7 +164,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, options: &ReadOptions
         let first = parsed.samples.len();
         let counted = || cell.attempts.iter().filter(|sample| sample.counted);
         let counted_value =
-            |sample: &RawAttempt<'_>| sample.values.get(key.as_str()).copied().filter(|_| sample.counted);
+            |sample: &BorrowedAttempt<'_>| sample.values.get(key.as_str()).copied().filter(|_| sample.counted);
         parsed.samples.extend(cell.attempts.iter().filter_map(counted_value));
         if options.schedule {
             let timed = cell.attempts.iter().zip(&times);
@@ -292,7 +192,7 @@ fn add_cell(parsed: &mut ParsedResult, cell: &RawCell<'_>, options: &ReadOptions
             threshold: *threshold,
             params,
             disturbed: disturbed.count() as u32,
-            failures: cell.failures.counts,
+            failures: AttemptCounts { failed: cell.failures.failed, attempts: cell.failures.attempts },
             findings: findings.filter(|_| *primary),
             samples: first..parsed.samples.len(),
         };
@@ -333,7 +233,7 @@ mod tests {
 
     #[test]
     fn counted_samples_are_read_by_metric_and_worker() {
-        let parsed = parse(RESULT, &ReadOptions::default(), &BTreeMap::new(), &Rounds::new()).unwrap();
+        let parsed = parse(RESULT, &ReadOptions::default(), |_| BTreeMap::new(), &Rounds::new()).unwrap();
         let [first, second] = &parsed.metrics[..] else { panic!("two metrics") };
         assert_eq!(
             (first.mean, first.stddev_percent, first.primary),
@@ -356,21 +256,21 @@ mod tests {
             r#"{"sample": 1, "start_seconds": 2.5, "counted": true, "values""#,
         );
         let options = ReadOptions { schedule: true, ..ReadOptions::default() };
-        let parsed = parse(&timed, &options, &BTreeMap::new(), &Rounds::new()).unwrap();
+        let parsed = parse(&timed, &options, |_| BTreeMap::new(), &Rounds::new()).unwrap();
         assert_eq!(parsed.times.len(), parsed.samples.len());
         assert_eq!(parsed.times[parsed.metrics[0].samples.clone()][1], Some(SampleTime { turn: 2, start: 2.5 }));
         let rounds = Rounds::from([("Localhost/himeno/0000:grid=XS,threads=1".to_owned(), vec![0, 1, 7])]);
-        let resumed = parse(&timed, &options, &BTreeMap::new(), &rounds).unwrap();
+        let resumed = parse(&timed, &options, |_| BTreeMap::new(), &rounds).unwrap();
         assert_eq!(resumed.times[resumed.metrics[0].samples.clone()][1], Some(SampleTime { turn: 7, start: 2.5 }));
         let imported = timed.replace(r#""metrics""#, r#""provenance": {"imported from": "fio"}, "metrics""#);
-        assert_eq!(parse(&imported, &options, &BTreeMap::new(), &Rounds::new()).unwrap().times, [None; 3]);
+        assert_eq!(parse(&imported, &options, |_| BTreeMap::new(), &Rounds::new()).unwrap().times, [None; 3]);
     }
 
     #[test]
     fn a_cell_without_a_value_is_an_error_with_its_reason() {
         let error = |outcome: &str| {
             let text = RESULT.replace(r#"{"outcome": "partial", "valid": 2, "required": 6}"#, outcome);
-            let parsed = parse(&text, &ReadOptions::default(), &BTreeMap::new(), &Rounds::new()).unwrap();
+            let parsed = parse(&text, &ReadOptions::default(), |_| BTreeMap::new(), &Rounds::new()).unwrap();
             parsed.errors.into_iter().map(|(_, text)| text).collect::<Vec<_>>()
         };
         let failed = r#"{"outcome": "failed", "reason": "crashed (fio: exit status 7)"}"#;
@@ -390,7 +290,7 @@ mod tests {
             "validity": {"validity": "invalid", "gate": "answer", "figures": "residual 7"}}"#;
         let interrupted = RESULT.replace(r#""attempts": ["#, &format!(r#""attempts": [{invalid},"#));
         let errors =
-            |text: &str| parse(text, &ReadOptions::default(), &BTreeMap::new(), &Rounds::new()).unwrap().errors;
+            |text: &str| parse(text, &ReadOptions::default(), |_| BTreeMap::new(), &Rounds::new()).unwrap().errors;
         assert!(errors(&interrupted).is_empty());
         let given_up =
             interrupted.replace(r#""outcome": {"#, r#""ended_by": "its sample limit is reached", "outcome": {"#);
@@ -414,11 +314,12 @@ mod tests {
     }
 
     #[test]
-    fn imported_samples_have_no_record_of_disturbances() {
+    fn imported_samples_have_no_record_of_disturbances_unless_any_has_one() {
+        let counts = |text: &str| {
+            parse(text, &ReadOptions::default(), |_| BTreeMap::new(), &Rounds::new()).unwrap().sample_counts
+        };
         let imported = RESULT.replace(r#""metrics""#, r#""provenance": {"imported from": "fio"}, "metrics""#);
-        assert_eq!(
-            parse(&imported, &ReadOptions::default(), &BTreeMap::new(), &Rounds::new()).unwrap().sample_counts,
-            None
-        );
+        assert_eq!(counts(&imported), Some(SampleCounts { counted: 2, disturbed: 1 }));
+        assert_eq!(counts(&imported.replace(r#"["steal 5 %"]"#, "[]")), None);
     }
 }

@@ -15,7 +15,6 @@ use crate::build::{AttemptCounts, MeasuredValue};
 /// The comparison of one metric alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleComparison {
-    /// The verdict.
     pub verdict: Verdict,
     /// Whether it would be [`Verdict::Equivalent`] if samples did not depend on those before them, and is not.
     pub equal_if_independent: bool,
@@ -23,7 +22,7 @@ pub struct SampleComparison {
     pub aspects: Vec<AspectComparison>,
 }
 
-/// The verdict on one metric whose runs have these samples, and what it is based on; `None` if a side has none.
+/// The verdict on one metric from the samples of its runs, and its basis; `None` if a side has no samples.
 pub fn compare_samples(
     [reference, judged]: [Vec<Vec<f64>>; 2],
     direction: Direction,
@@ -36,7 +35,7 @@ pub fn compare_samples(
     compare_observed(&observed, RunVariation::Prior(options.run_noise), values, direction, options)
 }
 
-/// The verdict on one metric whose samples form pairs, those of rounds of one run; `None` without pairs.
+/// The verdict on one metric from pairs of samples (of the same round of one run); `None` without pairs.
 pub fn compare_pairs(sides: [Vec<f64>; 2], direction: Direction, options: &Options) -> Option<SampleComparison> {
     let all = sides.each_ref().map(|side| Samples::new(side).ok());
     let [Some(of_reference), Some(of_judged)] = all else { return None };
@@ -54,9 +53,9 @@ fn compare_observed(
 ) -> Option<SampleComparison> {
     let negligible = NegligibleRatios::new(options.threshold.of(None, None, None));
     let no_failures = [AttemptCounts::default(); 2];
-    let tests = CheckTests::of(Some(observed), None, direction, variation, no_failures, negligible);
+    let tests = CheckTests::new(Some(observed), None, direction, variation, no_failures, negligible);
     let family = CheckFamily::alone(options.error_rate);
     let mut aspects = tests.compare(observed, None, &family);
-    let input = VerdictInput::of(values, &mut aspects, direction, negligible, false);
+    let input = VerdictInput::new(values, &mut aspects, direction, negligible, false);
     Some(SampleComparison { verdict: input.verdict(), equal_if_independent: input.equal_if_independent(), aspects })
 }

@@ -1,4 +1,4 @@
-//! What of two distributions is compared.
+//! The aspects of two distributions that are compared.
 
 use std::fmt;
 

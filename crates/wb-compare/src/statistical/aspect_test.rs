@@ -19,7 +19,6 @@ pub(super) enum RunVariation<'a> {
     Prior(RunPrior),
     /// An assumption that includes the noise of the samples of single values.
     Results(RunPrior),
-    /// A noise model's estimate.
     Model(&'a RunNoise),
     /// None, since both sides are of one run.
     SameRun,
@@ -35,7 +34,8 @@ pub(super) struct AspectTest {
     /// The p-value as if runs of one build did not differ; `None` where the noise of samples that are too few is known
     /// or assumed.
     pub(super) p_by_samples: Option<f64>,
-    /// That with the noise between runs: 1 if it is unknown, and the same if both sides are of one run.
+    /// The p-value with the noise between runs: 1 if the noise is unknown, and the same as by samples if both sides are
+    /// of one run.
     pub(super) p_by_runs: f64,
     /// The difference with the noise between runs; `None` if it cannot be computed.
     pub(super) by_runs: Option<StudentRatio>,
@@ -50,16 +50,17 @@ pub(super) struct AspectTest {
 /// The scale on which runs differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum RunScale {
-    /// The logarithms of levels.
     Logarithms,
-    /// The levels in multiples of the magnitude of the larger side's level, since a sample of a shift is not above zero:
-    /// what is close to zero is taken to vary as much as what is not.
-    Values { unit: f64 },
+    /// The levels in multiples of the magnitude of the larger side's level. Samples of a shift need not be above zero,
+    /// so small levels are assumed to vary as much as large ones.
+    Values {
+        unit: f64,
+    },
 }
 
 impl RunScale {
     /// `None` if both sides are at zero, where noise by a factor explains no difference at all.
-    fn of(aspect: Aspect, [a, b]: &[Samples; 2]) -> Option<Self> {
+    fn new(aspect: Aspect, [a, b]: &[Samples; 2]) -> Option<Self> {
         let unit = match aspect {
             Aspect::Shift if HodgesLehmann::new(a, b).is_logarithmic() => return Some(Self::Logarithms),
             Aspect::Shift => a.median().abs().max(b.median().abs()),
@@ -71,7 +72,6 @@ impl RunScale {
     }
 }
 
-/// The effect of an aspect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AspectEffect {
     /// With the interval of the samples.
@@ -82,7 +82,7 @@ pub(super) struct AspectEffect {
 
 impl AspectTest {
     /// `source` is that of the noise between runs of all aspects, if it is assumed. `None` if no ratio can be computed.
-    pub(super) fn of(
+    pub(super) fn new(
         aspect: Aspect,
         quantile: Option<f64>,
         sides: &Observations,
@@ -105,8 +105,8 @@ impl AspectTest {
                 source: None,
             });
         }
-        let scale = RunScale::of(aspect, &sides.all);
-        let by_samples = BySamples::of(aspect, quantile, &sides.all, scale.unwrap_or(RunScale::Logarithms))?;
+        let scale = RunScale::new(aspect, &sides.all);
+        let by_samples = BySamples::new(aspect, quantile, &sides.all, scale.unwrap_or(RunScale::Logarithms))?;
         let BySamples { p: p_by_ranks, estimate, difference, variance: sampling } = by_samples;
         let with_runs = scale.and_then(|scale| {
             let [a, b] = levels(aspect, quantile, sides, scale)?;
@@ -184,7 +184,7 @@ impl AspectTest {
 /// Whether the own runs of both sides vary more in an aspect than the prior allows.
 pub(super) fn contradicts(aspect: Aspect, quantile: Option<f64>, sides: &Observations, prior: RunPrior) -> bool {
     let source = || {
-        let scale = RunScale::of(aspect, &sides.all)?;
+        let scale = RunScale::new(aspect, &sides.all)?;
         let levels = levels(aspect, quantile, sides, scale)?;
         // Within runs: without the differences between them, and with the degrees of freedom that their levels take.
         let align = |sample: &f64, level: f64| match scale {
@@ -198,12 +198,11 @@ pub(super) fn contradicts(aspect: Aspect, quantile: Option<f64>, sides: &Observa
         };
         let samples = sides.all.iter().map(Samples::count).sum::<usize>() as f64;
         let within = samples - sides.runs.iter().map(Vec::len).sum::<usize>() as f64;
-        let sampling = match within > 0.0 {
-            true => {
-                let aligned = BySamples::of(aspect, quantile, &[aligned(0)?, aligned(1)?], scale)?;
-                aligned.variance?.variance * samples / within
-            }
-            false => 0.0,
+        let sampling = if within > 0.0 {
+            let aligned = BySamples::new(aspect, quantile, &[aligned(0)?, aligned(1)?], scale)?;
+            aligned.variance?.variance * samples / within
+        } else {
+            0.0
         };
         prior.source(&levels[0], &levels[1], sampling)
     };
@@ -217,14 +216,14 @@ struct BySamples {
     estimate: f64,
     /// The difference on the scale of the runs; `None` if the ratio has no logarithm.
     difference: Option<f64>,
-    /// Of the difference; `None` if it is unknown, since each side has a single sample.
+    /// The variance of the difference; `None` if it is unknown because each side has a single sample.
     variance: Option<VarianceEstimate>,
 }
 
 const NO_VARIANCE: VarianceEstimate = VarianceEstimate { variance: 0.0, degrees: 1.0 };
 
 impl BySamples {
-    fn of(aspect: Aspect, quantile: Option<f64>, [a, b]: &[Samples; 2], scale: RunScale) -> Option<Self> {
+    fn new(aspect: Aspect, quantile: Option<f64>, [a, b]: &[Samples; 2], scale: RunScale) -> Option<Self> {
         let degrees = (a.count() + b.count()) as f64 - 2.0;
         let on_logarithms = |estimate: f64| (estimate > 0.0).then(|| estimate.ln());
         let (p, estimate, difference, variance) = match (aspect, quantile) {
@@ -268,8 +267,8 @@ impl BySamples {
     }
 }
 
-/// The variance of the difference of two sides, of which one has a single sample: it is taken to vary as those of the other.
-/// `None` if both have, or a sample has no logarithm.
+/// The variance of the difference of two sides, one of which has a single sample. The single sample is assumed to vary
+/// like the other side's samples. `None` if both sides have a single sample, or a sample has no logarithm.
 fn pooled_variance(sides: [&Samples; 2], scale: RunScale) -> Option<VarianceEstimate> {
     let of = |side: &Samples| {
         let values = match scale {

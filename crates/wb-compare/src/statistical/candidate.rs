@@ -49,7 +49,7 @@ impl<'a> CandidateMetric<'a> {
         let (noise, noise_use) = models.of(builds, sides, row).unzip();
         let noise = noise.flatten();
         let comparable = builds.is_comparable(sides, row);
-        let observed = Observations::of(builds, sides, row).filter(|_| comparable);
+        let observed = Observations::new(builds, sides, row).filter(|_| comparable);
         let direction = options.directions.of(id.class, id.metric);
         let variation = match (builds.within_run(), noise) {
             (Some(_), _) => RunVariation::SameRun,
@@ -57,14 +57,14 @@ impl<'a> CandidateMetric<'a> {
             (None, None) if options.is_noise_of_results => RunVariation::Results(options.run_noise),
             (None, None) => RunVariation::Prior(options.run_noise),
         };
-        let of_operations = p99.and_then(|p99| Observations::of(builds, sides, p99));
+        let of_operations = p99.and_then(|p99| Observations::new(builds, sides, p99));
         // Of a cell, so that metrics beside its primary ones would repeat them.
         let failures = if primary && comparable { sides.map(|side| side.failures(row)) } else { Default::default() };
         let planned = sides[0].threshold(row).or_else(|| sides[1].threshold(row));
         let threshold = options.threshold.of(noise, noise_use.as_ref().and_then(NoiseModelUse::two_modes), planned);
         let negligible = NegligibleRatios::new(threshold);
         let of_operations = of_operations.as_ref();
-        let tests = CheckTests::of(observed.as_ref(), of_operations, direction, variation, failures, negligible);
+        let tests = CheckTests::new(observed.as_ref(), of_operations, direction, variation, failures, negligible);
         let noise_use = match noise {
             Some(_) if comparable && !tests.have_runs() => {
                 Some(NoiseModelUse::Insufficient { why: "a compared value is not above zero".to_owned() })
@@ -108,19 +108,20 @@ impl<'a> CandidateMetric<'a> {
         let of_failures = self.tests.relevant_p_of_failures();
         let failure_rates = of_failures.and_then(|p| self.tests.compare_failures(&families.failures.check(p)));
         // What is not primary decides nothing, and is judged alone.
-        let family = match self.primary {
-            true => families.aspects.check(self.tests.relevant_p()),
-            false => CheckFamily::alone(options.error_rate),
+        let family = if self.primary {
+            families.aspects.check(self.tests.relevant_p())
+        } else {
+            CheckFamily::alone(options.error_rate)
         };
-        let observed = Observations::of(builds, sides, self.row).filter(|_| !self.tests.is_empty());
-        let of_operations = self.p99.and_then(|p99| Observations::of(builds, sides, p99));
+        let observed = Observations::new(builds, sides, self.row).filter(|_| !self.tests.is_empty());
+        let of_operations = self.p99.and_then(|p99| Observations::new(builds, sides, p99));
         let id = builds.id(self.row, Statistic::Mean);
         let direction = options.directions.of(id.class, id.metric);
         let compare = |observed: &Observations| self.tests.compare(observed, of_operations.as_ref(), &family);
         let mut aspects = observed.as_ref().map(compare).unwrap_or_default();
         let failures_rose = failure_rates.is_some_and(|failures| failures.rose);
         let negligible = NegligibleRatios::new(self.threshold);
-        let input = VerdictInput::of(self.values, &mut aspects, direction, negligible, failures_rose);
+        let input = VerdictInput::new(self.values, &mut aspects, direction, negligible, failures_rose);
         let verdict = match input.verdict() {
             Verdict::Missing => Verdict::Missing,
             _ if !self.comparable => Verdict::Incomparable,

@@ -1,8 +1,9 @@
-//! The tests of a check: those of its aspects, corrected within the check, and whether attempts fail more often, which is a
-//! hypothesis of its own.
+//! The tests of a check: the tests of its aspects, corrected within the check, and the test whether attempts fail more
+//! often, which is a hypothesis of its own.
 //!
-//! In their families, both count with the p-values of what would be reported: aspects whose ratio is beyond the threshold, and
-//! failures that became more frequent. Others may be as certain, and make no room.
+//! In their families, both count only with the p-values that would be reported: of aspects whose ratio is beyond the
+//! threshold, and of failures that became more frequent. Other differences may be as certain, but make no room for
+//! discoveries.
 
 use wb_model::Direction;
 use wb_stats::{Interval, NoiseSource, ProportionDifference, holm};
@@ -22,16 +23,16 @@ pub(super) struct CheckTests {
     failures: Option<FailureTest>,
     /// For each aspect, whether it would be reported if it is significant.
     is_relevant: Vec<bool>,
-    /// By the samples alone, after Holm's correction within the check.
+    /// The p-values from the samples alone, after Holm's correction within the check.
     by_samples: Vec<f64>,
-    /// With the noise between runs, and at least that of the samples alone: the noise between runs is the same for all
-    /// aspects, so that the samples' p-values alone need the correction.
+    /// The p-values with the noise between runs, each at least as large as from the samples alone. The noise between
+    /// runs is the same for all aspects, so only the p-values from samples need the correction.
     by_runs: Vec<f64>,
 }
 
 impl CheckTests {
     /// The tests of the shift, the mean, and the tail, which is that of the operations if their latencies are known.
-    pub(super) fn of(
+    pub(super) fn new(
         observed: Option<&Observations>,
         of_operations: Option<&Observations>,
         direction: Direction,
@@ -57,10 +58,10 @@ impl CheckTests {
                 }
                 _ => NoiseSource::Prior,
             };
-            let test = |aspect: Aspect| AspectTest::of(aspect, aspect.quantile(), sides(aspect), variation, source);
+            let test = |aspect: Aspect| AspectTest::new(aspect, aspect.quantile(), sides(aspect), variation, source);
             tests.extend(aspects().filter_map(test));
         }
-        let failures = FailureTest::of(failures);
+        let failures = FailureTest::new(failures);
         let is_relevant = tests.iter().map(|test| !negligible.contains(test.estimate)).collect();
         // Without a test of the samples, that of the runs is theirs, too.
         let of_samples = |test: &AspectTest| test.p_by_samples.unwrap_or(test.p_by_runs);
@@ -82,7 +83,7 @@ impl CheckTests {
         self.tests.iter().any(|test| test.by_runs.is_some())
     }
 
-    /// Whether the tail is that of the operations.
+    /// Whether the tail is the tail of the operations, not of the samples.
     pub(super) fn have_operations(&self) -> bool {
         self.tests.iter().any(|test| test.aspect == Aspect::P99)
     }
@@ -187,7 +188,7 @@ mod tests {
 
     fn tests(observed: &Observations, failures: [AttemptCounts; 2]) -> CheckTests {
         let variation = RunVariation::Prior(RunPrior::new(0.05).unwrap());
-        CheckTests::of(Some(observed), None, Direction::Lower, variation, failures, NegligibleRatios::new(5.0))
+        CheckTests::new(Some(observed), None, Direction::Lower, variation, failures, NegligibleRatios::new(5.0))
     }
 
     /// SciPy: `fisher_exact([[0, 20], [6, 14]])` is 0.0202.

@@ -26,17 +26,20 @@ pub(super) struct Families {
 
 /// A family of hypotheses.
 pub(super) struct Family {
-    /// By the samples alone and with the noise between runs.
+    /// The p-values from the samples alone, and with the noise between runs.
     p_values: [DiscoveryFamily; 2],
     size: usize,
     error_rate: f64,
 }
 
 impl Family {
-    /// Of each hypothesis that was tested the p-values of what would be reported; `None` if nothing would.
+    /// `checks` are the p-values of the reported aspects of each tested hypothesis; `None` where nothing would be
+    /// reported.
     pub(super) fn new(checks: &[[Option<f64>; 2]], error_rate: f64) -> Self {
-        let counted = |at: usize| checks.iter().filter_map(|p| p[at]).collect();
-        let p_values = [0, 1].map(|at| DiscoveryFamily::new(counted(at), checks.len()));
+        // A certain difference within the threshold is not reported. As a rejection it would have others reported at
+        // larger p-values.
+        let counted = |index: usize| checks.iter().filter_map(|p| p[index]).collect();
+        let p_values = [0, 1].map(|index| DiscoveryFamily::new(counted(index), checks.len()));
         Self { p_values, size: checks.len(), error_rate }
     }
 
@@ -55,7 +58,7 @@ impl Family {
         selected_confidence(self.error_rate, self.discoveries(), self.size)
     }
 
-    /// The place of a hypothesis whose p-values of what would be reported are these.
+    /// The place in the family of a hypothesis with these p-values of reported aspects.
     pub(super) fn check(&self, relevant_p: [Option<f64>; 2]) -> CheckFamily<'_> {
         CheckFamily { family: Some((self, relevant_p.map(|p| p.is_some()))), error_rate: self.error_rate }
     }
@@ -76,13 +79,13 @@ impl CheckFamily<'_> {
 
     /// Completes the p-values by the samples alone and with the noise between runs.
     pub(super) fn adjust(&self, alone: [f64; 2], in_check: [f64; 2]) -> [TestPValues; 2] {
-        [0, 1].map(|at| {
+        [0, 1].map(|index| {
             let in_family = match &self.family {
-                Some((family, is_counted)) if is_counted[at] => family.p_values[at].adjust(in_check[at]),
-                Some((family, _)) => family.p_values[at].adjust_another(in_check[at]),
-                None => in_check[at],
+                Some((family, is_counted)) if is_counted[index] => family.p_values[index].adjust(in_check[index]),
+                Some((family, _)) => family.p_values[index].adjust_another(in_check[index]),
+                None => in_check[index],
             };
-            TestPValues { alone: alone[at], in_check: in_check[at], in_family }
+            TestPValues { alone: alone[index], in_check: in_check[index], in_family }
         })
     }
 

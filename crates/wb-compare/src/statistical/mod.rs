@@ -110,7 +110,6 @@ impl Comparison {
 /// The comparison of one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricComparison {
-    /// The metric.
     pub row: MetricIndex,
     /// Whether it is a primary metric of its case.
     pub primary: bool,
@@ -127,7 +126,7 @@ pub struct MetricComparison {
     /// The ratio of medians, which decides nothing; `None` if it cannot be computed.
     pub median_ratio: Option<QuantileRatio>,
     /// The p-value with the noise between runs, adjusted for the family; unadjusted for metrics that are not primary.
-    /// Of the aspects, not of failures. `None` without aspects.
+    /// It covers the aspects, not failures. `None` without aspects.
     pub p: Option<f64>,
     /// The smallest relevant difference, in percent.
     pub threshold: f64,
@@ -139,7 +138,6 @@ pub struct MetricComparison {
     pub run_noise: f64,
     /// How much they differ by the noise model, or are assumed to.
     pub run_prior: RunPrior,
-    /// The verdict.
     pub verdict: Verdict,
     /// Whether it would be [`Verdict::Equivalent`] if samples did not depend on those before them, and is not.
     pub equal_if_independent: bool,
@@ -184,7 +182,6 @@ impl MetricComparison {
 /// The comparison of one aspect of a metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AspectComparison {
-    /// The aspect.
     pub aspect: Aspect,
     /// The ratio of the last build to the first; infinite if the first is zero. Where a sample is below zero, one plus the
     /// difference in multiples of [`Self::base`].
@@ -193,7 +190,7 @@ pub struct AspectComparison {
     pub base: Option<f64>,
     /// The interval of the samples, as if runs of one build did not differ; `None` with too few samples.
     pub interval: Option<Interval>,
-    /// That interval, widened by the dependence of samples on those before them: equality needs this one.
+    /// The interval of the samples, widened by the dependence of samples on earlier ones: equality needs this interval.
     pub widened_interval: Option<Interval>,
     /// The interval with the noise between runs; `None` if it cannot be computed.
     pub runs_interval: Option<Interval>,
@@ -286,7 +283,7 @@ fn worker(metric: &str) -> Option<&str> {
     metric.split_once('@').map(|(_, worker)| worker)
 }
 
-/// Whether a metric is of the operations whose latencies its cell has: a throughput, or their mean or median latency.
+/// Whether a metric summarizes the operations whose latencies its cell has: a throughput, or a mean or median latency.
 fn has_operations(builds: &Builds, row: MetricIndex) -> bool {
     let id = builds.id(row, Statistic::Mean);
     match id.class {

@@ -35,7 +35,7 @@ impl ObservationCounts {
 
 /// The finite samples of a metric on both sides.
 pub(super) struct Observations {
-    /// By run, without empty ones.
+    /// The samples of both sides by run, without empty runs.
     pub(super) runs: [Vec<Vec<f64>>; 2],
     /// Of all runs together.
     pub(super) all: [Samples; 2],
@@ -45,7 +45,7 @@ pub(super) struct Observations {
 
 impl Observations {
     /// Within one run, those of the same rounds if there are enough. `None` if a side has no sample.
-    pub(super) fn of(builds: &Builds, sides: [&Build; 2], row: MetricIndex) -> Option<Self> {
+    pub(super) fn new(builds: &Builds, sides: [&Build; 2], row: MetricIndex) -> Option<Self> {
         if let (Some(_), [[reference], [judged]]) = (builds.within_run(), sides.map(|side| &side.runs[..])) {
             let pairs = samples_by_round([reference, judged], row);
             if pairs[0].len() >= ENOUGH_SAMPLES {

@@ -10,7 +10,7 @@ use wb_stats::{CONFIDENCE, RunModes, RunNoise};
 /// The smallest relevant difference.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Threshold {
-    /// That of the runs' plans; 5 % for metrics without one.
+    /// The threshold of the runs' plans; 5 % for metrics without one.
     #[default]
     FromPlans,
     /// A fixed percentage.
@@ -53,8 +53,8 @@ pub struct NegligibleRatios {
     pub high: f64,
 }
 
-/// By how much a ratio may be beyond an end and still be at it, relative to the end. Computed ratios are off by the rounding
-/// of some hundred operations, which must not decide; no measurement is as exact.
+/// Relative tolerance within which a ratio beyond an end still counts as at the end. Computed ratios are off by the
+/// rounding of some hundred operations, which must not decide; no measurement is as exact.
 const ROUNDING: f64 = 1e-9;
 
 impl NegligibleRatios {
@@ -105,6 +105,7 @@ mod tests {
         assert_eq!((Threshold::FromNoise.of(None, None, Some(3.0)), percent), (5.0, 2.0));
     }
 
+    // The spread of runs in two modes exceeds their distance, so that every smaller loss was equal.
     #[test]
     fn of_two_modes_the_threshold_is_that_of_one() {
         let noise = RunNoise { stddev: 0.15, sampling: 0.0, within: None, degrees: 9.0 };

@@ -102,7 +102,6 @@ impl AspectInput {
     }
 }
 
-/// The input of a verdict.
 pub(super) struct VerdictInput {
     pub(super) values: [MeasuredValue; 2],
     pub(super) aspects: Vec<AspectInput>,
@@ -114,7 +113,7 @@ pub(super) struct VerdictInput {
 
 impl VerdictInput {
     /// Completes the aspects by their verdicts alone.
-    pub(super) fn of(
+    pub(super) fn new(
         values: [MeasuredValue; 2],
         aspects: &mut [AspectComparison],
         direction: Direction,
@@ -170,9 +169,10 @@ impl VerdictInput {
             return Verdict::Unconfirmed;
         }
         let equivalent = |aspect: &AspectInput| verdict(aspect, Certainty::Samples) == Verdict::Equivalent;
-        match !self.aspects.is_empty() && self.aspects.iter().all(equivalent) {
-            true => Verdict::Equivalent,
-            false => Verdict::Inconclusive,
+        if !self.aspects.is_empty() && self.aspects.iter().all(equivalent) {
+            Verdict::Equivalent
+        } else {
+            Verdict::Inconclusive
         }
     }
 }
@@ -236,7 +236,7 @@ mod tests {
         AspectInput { ratio, interval, independent_interval: interval, certainty }
     }
 
-    /// Of a metric where more is better.
+    /// Input for the verdict on a metric where more is better.
     fn judged(aspects: &[AspectInput]) -> VerdictInput {
         VerdictInput {
             values: [MeasuredValue::Known(1.0); 2],
@@ -281,6 +281,7 @@ mod tests {
         }
     }
 
+    // Of 36 samples that correlate by 0.9, too narrow intervals called a quarter of equal sides equivalent.
     #[test]
     fn dependent_samples_need_a_wider_interval_to_be_equal_and_none_to_differ() {
         let wide = Some(Interval { low: 0.9, high: 1.1, confidence: 0.95 });

@@ -7,51 +7,42 @@ use crate::unknown_name::UnknownName;
 /// Parts of a run that cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WithinRunError {
-    /// Not a single run.
     #[error("--by compares parts of one run: expected one run folder, found {0}")]
     NotOneRun(usize),
-    /// No cell was measured by several workers.
-    #[error("no cell of `{0}` was measured by several workers")]
-    NoWorkers(String),
-    /// A parameter that no cell has.
+    #[error("no cell of `{run}` was measured by several workers")]
+    NoWorkers { run: String, profiles: Vec<String> },
     #[error("no cell of `{run}` has a parameter `{name}`")]
     NoParam {
-        /// The run.
         run: String,
         /// The parameter.
         name: String,
         /// The parameters with several values.
         varying: Vec<String>,
+        /// The profiles of the run.
+        profiles: Vec<String>,
     },
     /// A run without any metric.
     #[error("nothing to compare: `{0}` has no results")]
     NoResults(String),
-    /// All cells have the same value of the parameter.
     #[error("nothing to compare: all cells of `{run}` have `{name}={value}`")]
     OneValue {
-        /// The run.
         run: String,
         /// The parameter.
         name: String,
-        /// The value.
         value: String,
         /// The parameters with several values.
         varying: Vec<String>,
     },
-    /// All cells are of the same test.
     #[error("nothing to compare: all cells of `{run}` are of the test `{test}`")]
     OneTest {
-        /// The run.
         run: String,
         /// The id of the test, or its name and position.
         test: String,
         /// The parameters with several values.
         varying: Vec<String>,
     },
-    /// No two cells differ in the factor alone.
     #[error("no two cells of `{run}` differ in {factor} alone{}", also(others))]
     NoCounterparts {
-        /// The run.
         run: String,
         /// What they should differ in.
         factor: String,
@@ -63,15 +54,8 @@ pub enum WithinRunError {
     /// A level that nothing has.
     #[error(transparent)]
     UnknownLevel(#[from] UnknownName),
-    /// A reference that no other part has a counterpart of.
     #[error("no cell of `{run}` has a counterpart with {reference}")]
-    NothingToJudge {
-        /// The run.
-        run: String,
-        /// The reference.
-        reference: String,
-    },
-    /// The cells of both sides have different metrics.
+    NothingToJudge { run: String, reference: String },
     #[error("the cells that differ in {factor} have no metric in common: {} and {}", sides[0], sides[1])]
     NoCommonMetric {
         /// What they differ in.
@@ -89,6 +73,15 @@ fn describe_varying(varying: &[String]) -> String {
     }
 }
 
+/// How to compare the profiles of a run, if it has several. They were not measured at the same time: they are compared as
+/// builds are, with the noise between runs.
+fn compare_profiles(run: &str, profiles: &[String]) -> Option<String> {
+    let [first, second, ..] = profiles else { return None };
+    Some(format!(
+        "`weighbridge compare a={run} b={run} --map {first}={second}` compares its profiles {first} and {second}"
+    ))
+}
+
 fn also(others: &[String]) -> String {
     if others.is_empty() {
         String::new()
@@ -103,7 +96,7 @@ impl WithinRunError {
     pub fn is_nothing_comparable(&self) -> bool {
         match self {
             Self::NotOneRun(_) | Self::NoParam { .. } | Self::UnknownLevel(_) => false,
-            Self::NoWorkers(_)
+            Self::NoWorkers { .. }
             | Self::NoResults(_)
             | Self::OneValue { .. }
             | Self::OneTest { .. }
@@ -119,11 +112,15 @@ impl WithinRunError {
             Self::NotOneRun(_) => {
                 Some("without --by, run folders are compared with each other: `weighbridge compare OLD NEW`".to_owned())
             }
-            Self::NoWorkers(_) => {
-                Some("`run --hosts HOST,HOST` measures on several workers at the same time".to_owned())
+            Self::NoWorkers { run, profiles } => {
+                Some(compare_profiles(run, profiles).unwrap_or_else(|| {
+                    "`run --hosts HOST,HOST` measures on several workers at the same time".to_owned()
+                }))
             }
-            Self::NoParam { name, varying, .. } => {
-                Some(help_with_suggestion(suggest(name, varying).as_ref(), &describe_varying(varying)))
+            Self::NoParam { run, name, varying, profiles } => {
+                let help = help_with_suggestion(suggest(name, varying).as_ref(), &describe_varying(varying));
+                let further = compare_profiles(run, profiles).map(|further| format!("; {further}"));
+                Some(help + &further.unwrap_or_default())
             }
             Self::OneValue { varying, .. } | Self::OneTest { varying, .. } => Some(describe_varying(varying)),
             Self::NoCounterparts { is_param: true, others, .. } if !others.is_empty() => {

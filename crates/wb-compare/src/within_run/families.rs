@@ -29,7 +29,7 @@ pub(super) fn families(names: &mut Interner, rows: &[Row], levels: usize) -> Vec
     let mut families: Vec<MetricFamily> = Vec::new();
     // Where counterparts may differ in further parameters, a level may have several metrics for one of the reference.
     let mut positions: HashMap<&(InternedCell, Class, String), Vec<usize>> = HashMap::new();
-    for (at, row) in rows.iter().enumerate() {
+    for (index, row) in rows.iter().enumerate() {
         let of_reference = positions.entry(&row.reference).or_default();
         let free = of_reference.iter().copied().find(|family| families[*family].metrics[row.level].is_none());
         let family = free.unwrap_or_else(|| {
@@ -39,7 +39,7 @@ pub(super) fn families(names: &mut Interner, rows: &[Row], levels: usize) -> Vec
             of_reference.push(families.len() - 1);
             families.len() - 1
         });
-        families[family].metrics[row.level] = Some(MetricIndex(at as u32));
+        families[family].metrics[row.level] = Some(MetricIndex(index as u32));
         families[family].id = common_id(names, families[family].id, row.id);
     }
     // The metric of the reference is on another worker.

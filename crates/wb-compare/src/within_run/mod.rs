@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::build::{Builds, InternedCell, MetricIndex};
+use crate::exit_status::fail_beside_successes;
 pub use error::WithinRunError;
 pub(crate) use families::MetricFamily;
 use units::{Unit, Units};
@@ -73,7 +74,7 @@ pub struct SplitOptions {
 /// What the builds of a comparison within one run are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithinRun {
-    /// What is shown of it.
+    /// The part that is shown.
     pub summary: WithinRunSummary,
     /// The level of the judged side of each metric, as an index of the summary's levels.
     levels: Vec<usize>,
@@ -119,13 +120,13 @@ pub fn split(builds: Builds, options: &SplitOptions) -> Result<Builds, WithinRun
     let [build] = builds.list() else { return Err(WithinRunError::NotOneRun(run_count(&builds))) };
     let [_] = &build.runs[..] else { return Err(WithinRunError::NotOneRun(run_count(&builds))) };
     let run = build.name.clone();
-    let units = Units::of(&builds, options);
+    let units = Units::new(&builds, options);
     units.check(&builds, options, &run)?;
     let reference = units.reference(options, &run)?;
     let (pairs, unmatched) = units.pair(&reference);
     let all = units.all();
     if !pairs.iter().any(|&[one, other]| all[one].has_common_metric(&all[other], &builds)) {
-        let sides = pairs[0].map(|at| all[at].describe_metrics(&builds));
+        let sides = pairs[0].map(|index| all[index].describe_metrics(&builds));
         return Err(WithinRunError::NoCommonMetric { factor: options.factor.name().to_owned(), sides });
     }
     let mut levels: Vec<&str> = Vec::new();
@@ -135,7 +136,7 @@ pub fn split(builds: Builds, options: &SplitOptions) -> Result<Builds, WithinRun
             levels.push(level);
         }
     }
-    let unmatched = unmatched.into_iter().map(|at| builds.cell_name(all[at].cell)).collect::<BTreeSet<_>>();
+    let unmatched = unmatched.into_iter().map(|index| builds.cell_name(all[index].cell)).collect::<BTreeSet<_>>();
     let summary = WithinRunSummary {
         run,
         by: options.factor.name().to_owned(),
@@ -147,14 +148,16 @@ pub fn split(builds: Builds, options: &SplitOptions) -> Result<Builds, WithinRun
         .iter()
         .map(|pair| {
             let level = levels.iter().position(|level| *level == all[pair[1]].level).unwrap_or_default();
-            (level, pair.map(|at| all[at].clone()))
+            (level, pair.map(|index| all[index].clone()))
         })
         .collect();
     let machines = match (&options.factor, &levels[..]) {
         (Factor::Worker, [judged]) => Some([reference.as_str(), *judged]),
         _ => None,
     };
-    Ok(sides::build(builds, summary, machines, options.factor == Factor::Id, &pairs))
+    let mut builds = sides::build(builds, summary, machines, options.factor == Factor::Id, &pairs);
+    fail_beside_successes(&mut builds);
+    Ok(builds)
 }
 
 fn run_count(builds: &Builds) -> usize {

@@ -86,8 +86,8 @@ fn join_labels(judged: &[String]) -> String {
     named.join(", ") + &more
 }
 
-/// The metrics of a pair of units: those of the judged one, and those of the reference that it lacks. Of different tests
-/// only those that both have, and primary ones.
+/// The metrics of a pair of units: all metrics of the judged unit, and those of the reference unit that the judged one
+/// lacks. If the units are different tests, only primary metrics that both have.
 fn rows(builds: &mut Builds, are_tests: bool, (level, [reference, judged]): &(usize, [Unit; 2])) -> Vec<Row> {
     let of_reference = reference.metrics.iter().filter(|(class, name, _)| judged.metric(*class, name).is_none());
     let metrics: Vec<_> = judged.metrics.iter().chain(of_reference).collect();

@@ -54,23 +54,25 @@ pub(super) struct Units {
     factor: String,
     /// The parameters with several values.
     varying: Vec<String>,
+    /// The profiles, in the order of the plan.
+    profiles: Vec<String>,
 }
 
 impl Units {
-    pub(super) fn of(builds: &Builds, options: &SplitOptions) -> Self {
+    pub(super) fn new(builds: &Builds, options: &SplitOptions) -> Self {
         let mut cells: Vec<(InternedCell, Vec<MetricIndex>)> = Vec::new();
         let mut positions: HashMap<InternedCell, usize> = HashMap::new();
         for row in builds.rows() {
-            let at = *positions.entry(builds.cell(row)).or_insert_with(|| {
+            let index = *positions.entry(builds.cell(row)).or_insert_with(|| {
                 cells.push((builds.cell(row), Vec::new()));
                 cells.len() - 1
             });
-            cells[at].1.push(row);
+            cells[index].1.push(row);
         }
         let planned = builds.list().iter().flat_map(|build| &build.runs).flat_map(|run| &run.schedule.planned);
         let mut order: HashMap<&str, usize> = HashMap::new();
-        for (at, name) in planned.enumerate() {
-            order.entry(name).or_insert(at);
+        for (index, name) in planned.enumerate() {
+            order.entry(name).or_insert(index);
         }
         cells.sort_by_key(|(cell, _)| order.get(builds.cell_name(*cell).as_str()).copied().unwrap_or(usize::MAX));
         let (all, factor) = match &options.factor {
@@ -81,7 +83,7 @@ impl Units {
             }
         };
         let varying = varying_params(builds, &cells);
-        let mut units = Self { all, factor, varying };
+        let mut units = Self { all, factor, varying, profiles: profiles(builds, &cells) };
         units.separate_equal_units(builds);
         units
     }
@@ -117,8 +119,11 @@ impl Units {
             return Err(UnknownName { kind: "parameter", name, builds, candidates }.into());
         }
         match (&options.factor, &self.levels()[..]) {
-            (Factor::Worker, [] | [_]) => Err(WithinRunError::NoWorkers(run)),
-            (Factor::Param { name, .. }, []) => Err(WithinRunError::NoParam { run, name: name.clone(), varying }),
+            (Factor::Worker, [] | [_]) => Err(WithinRunError::NoWorkers { run, profiles: self.profiles.clone() }),
+            (Factor::Param { name, .. }, []) => {
+                let (name, profiles) = (name.clone(), self.profiles.clone());
+                Err(WithinRunError::NoParam { run, name, varying, profiles })
+            }
             (Factor::Param { name, .. }, [value]) => {
                 let (name, value) = (name.clone(), (*value).to_owned());
                 Err(WithinRunError::OneValue { run, name, value, varying })
@@ -153,9 +158,10 @@ impl Units {
                 let builds = format!("`{run}`");
                 return Err(UnknownName { kind, name: requested.clone(), builds, candidates }.into());
             }
-            return match self.pair(requested).0.is_empty() {
-                true => Err(WithinRunError::NothingToJudge { run, reference: options.factor.label(requested) }),
-                false => Ok(requested.clone()),
+            return if self.pair(requested).0.is_empty() {
+                Err(WithinRunError::NothingToJudge { run, reference: options.factor.label(requested) })
+            } else {
+                Ok(requested.clone())
             };
         }
         let found = self.levels().into_iter().find(|level| !self.pair(level).0.is_empty());
@@ -170,17 +176,17 @@ impl Units {
     /// The pairs of units of the reference and of another level, and the units without a counterpart.
     pub(super) fn pair(&self, reference: &str) -> (Vec<[usize; 2]>, Vec<usize>) {
         let mut of_reference: HashMap<&Family, usize> = HashMap::new();
-        for (at, unit) in self.all.iter().enumerate().filter(|(_, unit)| unit.level == reference) {
-            of_reference.entry(&unit.family).or_insert(at);
+        for (index, unit) in self.all.iter().enumerate().filter(|(_, unit)| unit.level == reference) {
+            of_reference.entry(&unit.family).or_insert(index);
         }
         let others = self.all.iter().enumerate().filter(|(_, unit)| unit.level != reference);
         let pairs: Vec<[usize; 2]> =
-            others.filter_map(|(at, unit)| Some([*of_reference.get(&unit.family)?, at])).collect();
+            others.filter_map(|(index, unit)| Some([*of_reference.get(&unit.family)?, index])).collect();
         let matched: BTreeSet<usize> = pairs.iter().flatten().copied().collect();
-        (pairs, (0..self.all.len()).filter(|at| !matched.contains(at)).collect())
+        (pairs, (0..self.all.len()).filter(|index| !matched.contains(index)).collect())
     }
 
-    /// In what the two most similar units of different levels differ beside the factor.
+    /// The differences, other than in the factor, between the two most similar units of different levels.
     fn closest_differences(&self) -> Vec<String> {
         let differences = |one: &Unit, other: &Unit| {
             let [a, b] = [one, other].map(|unit| unit.family.iter().collect::<BTreeSet<_>>());
@@ -206,8 +212,8 @@ fn of_workers(builds: &Builds, cells: &[(InternedCell, Vec<MetricIndex>)]) -> Ve
         for row in rows {
             let (class, metric) = name_of(builds, *row);
             let Some((name, worker)) = metric.split_once('@') else { continue };
-            let known = units[first..].iter().position(|unit: &Unit| unit.level == worker).map(|at| first + at);
-            let at = known.unwrap_or_else(|| {
+            let known = units[first..].iter().position(|unit: &Unit| unit.level == worker).map(|index| first + index);
+            let index = known.unwrap_or_else(|| {
                 units.push(Unit {
                     cell: *cell,
                     worker: Some(worker.to_owned()),
@@ -217,7 +223,7 @@ fn of_workers(builds: &Builds, cells: &[(InternedCell, Vec<MetricIndex>)]) -> Ve
                 });
                 units.len() - 1
             });
-            units[at].metrics.push((class, name.to_owned(), *row));
+            units[index].metrics.push((class, name.to_owned(), *row));
         }
     }
     units
@@ -277,6 +283,18 @@ fn of_param(
         Some(unit(builds, *cell, rows, level, place.into_iter().chain(values).collect()))
     };
     cells.iter().filter_map(of_cell).collect()
+}
+
+/// The profiles of cells, in their order.
+fn profiles(builds: &Builds, cells: &[(InternedCell, Vec<MetricIndex>)]) -> Vec<String> {
+    let mut profiles: Vec<String> = Vec::new();
+    for (cell, _) in cells {
+        let profile = builds.names.resolve(cell.profile);
+        if profiles.iter().all(|listed| listed != profile) {
+            profiles.push(profile.to_owned());
+        }
+    }
+    profiles
 }
 
 /// The parameters with several values, apart from those that only some cells have.

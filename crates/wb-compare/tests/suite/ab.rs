@@ -123,7 +123,7 @@ fn false_positives_with_failures(number: impl Fn(&[bool]) -> Vec<u32> + Sync) ->
         let numbered = values.map(|attempts| {
             let failed: Vec<bool> = attempts.iter().map(|(_, fails)| *fails).collect();
             let numbered = number(&failed).into_iter().zip(attempts);
-            numbered.filter(|(_, (_, fails))| !fails).map(|(at, (value, _))| (at, value)).collect::<Vec<_>>()
+            numbered.filter(|(_, (_, fails))| !fails).map(|(index, (value, _))| (index, value)).collect::<Vec<_>>()
         });
         let blocks = blocks_by_round(&[&numbered[0], &numbered[1]]);
         let metrics = vec![MetricBlocks { direction: Direction::Higher, blocks }];

@@ -22,7 +22,7 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn of(rows: Rows) -> Self {
+    fn new(rows: Rows) -> Self {
         Self {
             runs: simulation::of_runs(rows),
             shapes: simulation::of_shapes(rows),
@@ -37,7 +37,7 @@ impl Simulation {
     }
 }
 
-static SOME: LazyLock<Simulation> = LazyLock::new(|| Simulation::of(Rows::Every(5)));
+static SOME: LazyLock<Simulation> = LazyLock::new(|| Simulation::new(Rows::Every(5)));
 
 /// With a true rate of 2.5 %, 1,000 comparisons exceed this rate once in ten thousand times.
 const ALARMS: f64 = 0.047;
@@ -45,7 +45,7 @@ const ALARMS: f64 = 0.047;
 #[test]
 #[ignore = "simulates for a minute: make test-long"]
 fn soak_every_row_keeps_the_claims_of_the_page() {
-    let all = Simulation::of(Rows::All);
+    let all = Simulation::new(Rows::All);
     alarms_of_single_runs_are_as_many_as_the_noise_permits(&all);
     runs_are_seldom_regressed_or_improved(&all);
     more_runs_find_more(&all);

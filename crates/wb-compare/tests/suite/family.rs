@@ -33,6 +33,7 @@ fn sides(rng: &mut ChaCha8Rng, noise: f64, factor: f64) -> [Vec<f64>; 2] {
     [1.0, factor].map(|level| (0..10).map(|_| level * 100.0 * (noise * normal(rng)).exp()).collect())
 }
 
+// It counted as a rejection, so that others were reported at larger p-values.
 #[test]
 fn a_certain_difference_within_the_threshold_is_certain_and_no_discovery() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);

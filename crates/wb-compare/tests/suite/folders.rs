@@ -110,6 +110,7 @@ fn a_stripped_folder_compares_the_same() {
     assert!(matches!(occupied, Err(StripError::Occupied(_))));
 }
 
+// Stripping numbered the folders of errors anew, and kept only the exception.
 #[test]
 fn errors_keep_their_folders_and_what_is_in_them() {
     let lab = TestFolders::new();

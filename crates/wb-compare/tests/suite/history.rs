@@ -13,7 +13,7 @@ const LAT: &str = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
 fn lab(levels: &[(f64, Option<f64>)]) -> TestFolders {
     let lab = TestFolders::new();
     for (number, (iops, lat)) in levels.iter().enumerate() {
-        let samples = (0..8).map(|at| iops + f64::from(at)).collect();
+        let samples = (0..8).map(|index| iops + f64::from(index)).collect();
         let mut metrics = vec![GeneratedMetric { samples, ..throughput("iops_sec", *iops, 1.0) }];
         metrics.extend(lat.map(|lat| latency("lat", lat, 1.0)));
         lab.run(&number.to_string(), "Localhost/fio/0000", &[iteration("read-4KiB", "iops_sec", &metrics)]);
@@ -31,14 +31,14 @@ fn with_history<T>(
     let tolerances = tolerance::compare(builds, &[], &by_tolerance);
     let statistics: Vec<_> =
         (1..builds.list().len()).map(|build| statistical::against(builds, build, &[], &by_statistics)).collect();
-    let outcome = ComparisonResult::of(
+    let outcome = ComparisonResult::new(
         builds,
         &tolerances,
         statistical::compare(builds, &[], &by_statistics).as_ref(),
         method,
         FailOn::default(),
     );
-    callback(&BuildHistory::of(builds, &tolerances, &statistics, method), &outcome)
+    callback(&BuildHistory::new(builds, &tolerances, &statistics, method), &outcome)
 }
 
 fn at(history: &BuildHistory<'_>, text: &str) -> usize {
@@ -131,8 +131,8 @@ fn what_only_later_builds_have_is_new_and_does_not_fail() {
     let verdicts = |builds: &[&str]| {
         with_history(&lab.read(builds), None, |history, outcome| {
             let of_last = outcome.checks.iter().find(|check| check.id == WRITE).unwrap();
-            let at = (0..).find(|at| history.tolerances.id(*at).text() == WRITE).unwrap();
-            let of_builds = (1..builds.len()).map(|build| history.build_check(at, build).unwrap().final_verdict);
+            let index = (0..).find(|index| history.tolerances.id(*index).text() == WRITE).unwrap();
+            let of_builds = (1..builds.len()).map(|build| history.build_check(index, build).unwrap().final_verdict);
             let of_builds: Vec<FinalVerdict> = of_builds.collect();
             assert_eq!(of_builds.last(), Some(&of_last.final_verdict), "the page and the other outputs");
             assert!(!of_last.fails);
@@ -199,7 +199,7 @@ fn no_difference_is_more_certain_between_runs_than_within_them() {
             let names = |side: &str| (0..runs).map(|run| format!("{side}{run}")).collect::<Vec<_>>();
             for (side, level) in [("a", 100.0), ("b", 100.0 * change)] {
                 for (run, name) in names(side).iter().enumerate() {
-                    let sample = |at: i32| level * (1.0 + 0.002 * f64::from(at * 5 % 7) + 0.001 * run as f64);
+                    let sample = |index: i32| level * (1.0 + 0.002 * f64::from(index * 5 % 7) + 0.001 * run as f64);
                     let metric =
                         GeneratedMetric { samples: (0..samples).map(sample).collect(), ..latency("lat", level, 1.0) };
                     lab.run(name, "P/t/0000", &[iteration("c-1", "lat", &[metric])]);
@@ -235,17 +235,17 @@ fn no_difference_of_equal_values_is_a_negative_zero() {
 fn with_ten_checks<T>(factor: f64, first_alone: bool, check: impl Fn(&ComparisonResult) -> T) -> T {
     let lab = TestFolders::new();
     for (name, factor) in [("a", 1.0), ("b", factor)] {
-        let iteration_of = |at: usize| {
-            let level = if first_alone && at > 0 { 100.0 } else { 100.0 * factor };
+        let iteration_of = |index: usize| {
+            let level = if first_alone && index > 0 { 100.0 } else { 100.0 * factor };
             let samples: Vec<f64> = (0..8).map(|i| level * (1.0 + 0.001 * f64::from(i * 3 % 7))).collect();
             let mean = samples.iter().sum::<f64>() / 8.0;
-            iteration(&format!("c-{at}"), "lat", &[GeneratedMetric { samples, ..latency("lat", mean, 1.0) }])
+            iteration(&format!("c-{index}"), "lat", &[GeneratedMetric { samples, ..latency("lat", mean, 1.0) }])
         };
         lab.run(name, "P/t/0000", &(0..10).map(iteration_of).collect::<Vec<_>>());
     }
     with_history(&lab.read(&["a", "b"]), Some(ComparisonMethod::Statistical), |history, outcome| {
-        for (at, group) in history.tolerances.groups.iter().enumerate() {
-            let of_history = history.group_verdict(at, 1).map(|judged| judged.final_verdict);
+        for (index, group) in history.tolerances.groups.iter().enumerate() {
+            let of_history = history.group_verdict(index, 1).map(|judged| judged.final_verdict);
             let of_outcome = outcome.groups.iter().find(|other| other.id == group.id.to_string());
             assert_eq!(of_history, of_outcome.map(|group| group.final_verdict), "{}", group.id);
         }
@@ -292,7 +292,7 @@ fn groups_of_one_check_are_not_counted() {
         let lab = TestFolders::new();
         for (run, level) in [("0", 100.0), ("1", 50.0)] {
             let iterations: Vec<String> = (0..checks)
-                .map(|at| iteration(&format!("{at}KiB"), "iops_sec", &[throughput("iops_sec", level, 1.0)]))
+                .map(|index| iteration(&format!("{index}KiB"), "iops_sec", &[throughput("iops_sec", level, 1.0)]))
                 .collect();
             lab.run(run, "Localhost/fio/0000", &iterations);
         }

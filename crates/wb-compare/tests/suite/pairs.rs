@@ -27,6 +27,7 @@ fn pairs_of_equal_cells_are_seldom_different_however_the_system_changes() {
     }
 }
 
+// What interleaving is for: a drift of the system looks like a difference of the cells.
 #[test]
 fn equal_cells_that_are_sampled_one_after_the_other_differ_if_the_system_changes() {
     for row in rows(Design::Sequence).filter(|row| row.system == System::Drifting) {

@@ -91,15 +91,15 @@ proptest! {
     ) {
         let mut text = format!("[{},{}]", one(10.0), one(1e300)).into_bytes();
         const WHOLE: [&str; 6] = ["null", "[]", "{}", "\"\\ud800\"", "-1e999", "\"all\""];
-        for (at, change) in changes {
-            let at = at.index(text.len());
+        for (index, change) in changes {
+            let index = index.index(text.len());
             match WHOLE.get(change) {
                 Some(other) => {
-                    let end = text[at..].iter().position(|c| b",}]".contains(c)).map_or(text.len(), |more| at + more);
-                    let start = text[..at].iter().rposition(|c| b":,[".contains(c)).map_or(0, |before| before + 1);
+                    let end = text[index..].iter().position(|c| b",}]".contains(c)).map_or(text.len(), |more| index + more);
+                    let start = text[..index].iter().rposition(|c| b":,[".contains(c)).map_or(0, |before| before + 1);
                     text.splice(start..end, other.bytes());
                 }
-                None => text[at] = byte,
+                None => text[index] = byte,
             }
         }
         let lab = TestFolders::new();

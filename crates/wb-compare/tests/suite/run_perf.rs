@@ -112,10 +112,10 @@ fn every_score_equals_run_perfs() {
         let options = Options { tolerance: *tolerance, stddev_tolerance: *stddev, weights, ..Options::default() };
         let result = compare(&builds, &models, &options);
         let last = result.last().unwrap();
-        let checks = (0..result.checks.len()).filter_map(|at| {
-            let cell = result.cell(at, last)?;
+        let checks = (0..result.checks.len()).filter_map(|index| {
+            let cell = result.cell(index, last)?;
             assert_eq!(cell.score.is_none(), cell.status == Status::Missing);
-            Some((result.id(at).to_string(), cell.score))
+            Some((result.id(index).to_string(), cell.score))
         });
         let groups =
             result.groups.iter().filter_map(|group| Some((group.id.to_string(), Some(group.cell(last)?.score))));

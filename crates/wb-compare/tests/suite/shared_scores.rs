@@ -36,10 +36,10 @@ type ActualScore = (Option<f64>, Status, Option<Vec<ScorePart>>);
 
 fn results(comparison: &Comparison<'_>) -> BTreeMap<String, Vec<ActualScore>> {
     let builds = 1..comparison.builds.list().len();
-    let checks = (0..comparison.checks.len()).map(|at| {
-        let cells = builds.clone().filter_map(|build| Some((build, comparison.cell(at, build)?)));
-        let results = cells.map(|(build, cell)| (cell.score, cell.status, Some(comparison.parts(at, build))));
-        (comparison.id(at).to_string(), results.collect())
+    let checks = (0..comparison.checks.len()).map(|index| {
+        let cells = builds.clone().filter_map(|build| Some((build, comparison.cell(index, build)?)));
+        let results = cells.map(|(build, cell)| (cell.score, cell.status, Some(comparison.parts(index, build))));
+        (comparison.id(index).to_string(), results.collect())
     });
     let groups = comparison.groups.iter().map(|group| {
         let cells = builds.clone().filter_map(|build| group.cell(build));

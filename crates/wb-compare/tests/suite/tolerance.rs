@@ -278,6 +278,7 @@ proptest! {
     }
 }
 
+// A check that became zero has no part in a geometric mean, and was counted.
 #[test]
 fn a_group_counts_the_members_that_its_average_is_of() {
     let lab = TestFolders::new();

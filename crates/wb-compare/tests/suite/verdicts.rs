@@ -339,6 +339,7 @@ fn as_many_runs_as_are_required_confirm_a_difference_of_any_values() {
     }
 }
 
+// A median of zero makes the ratio of medians infinite where that of means says how much.
 #[test]
 fn a_finite_ratio_is_shown_instead_of_an_infinite_one() {
     let mostly_zero: Vec<f64> = (0..10).map(|i| if i < 6 { 0.0 } else { 4.0 + 0.1 * f64::from(i) }).collect();

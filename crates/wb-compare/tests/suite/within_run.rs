@@ -121,7 +121,7 @@ fn metrics_of_several_parts_that_are_compared_with_the_same_one_are_a_row() {
     assert_eq!(families(&builds), ["n=*,size=s: n=2,size=s | n=3,size=s", "n=*,size=l: – | n=3,size=l"]);
     // A part can have several cells for one of the reference.
     let differing = SplitOptions { allow_different: BTreeSet::from(["size".to_owned()]), ..param("n") };
-    let builds = split(read(&[0, 1, 4].map(|at| cells[at].clone())), &differing).unwrap();
+    let builds = split(read(&[0, 1, 4].map(|index| cells[index].clone())), &differing).unwrap();
     assert_eq!(families(&builds), ["n=*,size=*: n=2,size=s | n=3,size=l"]);
     let two = [cells[0].clone(), cells[1].clone(), cell("t/0000:n=2,size=l", json!({"n": 2, "size": "l"}), 50.0)];
     let builds = split(read(&two), &differing).unwrap();
@@ -235,7 +235,7 @@ fn the_reference_can_be_chosen_and_has_to_have_a_counterpart() {
     assert!(matches!(error(&with("3")), WithinRunError::UnknownLevel(_)));
     assert!(matches!(error(&with("7")), WithinRunError::NothingToJudge { .. }));
     assert!(matches!(error(&param("m")), WithinRunError::NoParam { .. }));
-    assert!(matches!(error(&options(Factor::Worker)), WithinRunError::NoWorkers(_)));
+    assert!(matches!(error(&options(Factor::Worker)), WithinRunError::NoWorkers { .. }));
 }
 
 /// A throughput that rises and falls, and a resource that does, from one part to another.
@@ -252,7 +252,7 @@ fn all_verdicts_of_a_check_between_parts_have_the_words_of_parts() {
         let tolerance_options = tolerance::Options::default();
         let tolerances = tolerance::compare(&builds, &[], &tolerance_options);
         let statistics = statistical::compare(&builds, &[], &Options::default());
-        let outcome = ComparisonResult::of(&builds, &tolerances, statistics.as_ref(), None, FailOn::default());
+        let outcome = ComparisonResult::new(&builds, &tolerances, statistics.as_ref(), None, FailOn::default());
         let means: Vec<_> = outcome.checks.iter().filter(|check| check.statistic == Statistic::Mean).collect();
         assert_eq!(means.len(), 2);
         for check in means {

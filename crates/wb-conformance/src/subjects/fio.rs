@@ -20,14 +20,19 @@ impl Subject for Fio {
     fn run(&self, runner: &mut Runner) -> Result<(), CaseError> {
         let random = &mut runner.random;
         let jobs = one_of(random, &["1", "1", "2", "3"]);
+        let engine = one_of(random, &["psync", "sync", "libaio", "pvsync2", "mmap", "null", "null"]);
+        let patterns = ["read", "write", "randread", "randwrite", "rw", "randrw", "randtrim", "trimwrite"];
+        // Files cannot be trimmed.
+        let possible = if engine == "null" { &patterns[..] } else { &patterns[..6] };
+        let pattern = one_of(random, possible);
         let mut options = vec![
             "--name=job".to_owned(),
             "--filename=target".to_owned(),
             "--size=8m".to_owned(),
             "--time_based".to_owned(),
-            format!("--rw={}", one_of(random, &["read", "write", "randread", "randwrite", "rw", "randrw"])),
+            format!("--rw={pattern}"),
             format!("--bs={}", one_of(random, &["512", "4k", "16k", "128k", "1m"])),
-            format!("--ioengine={}", one_of(random, &["psync", "sync", "libaio", "pvsync2", "mmap", "null"])),
+            format!("--ioengine={engine}"),
             format!("--iodepth={}", one_of(random, &["1", "4", "32"])),
             format!("--runtime={}ms", one_of(random, &["300", "500", "1100"])),
             format!("--numjobs={jobs}"),
@@ -40,9 +45,14 @@ impl Subject for Fio {
         maybe(0.5, "--group_reporting");
         maybe(0.3, "--rate_iops=500");
         maybe(0.2, "--fdatasync=8");
+        maybe(0.2, "--fsync=16");
+        maybe(0.2, "--lat_percentiles=1");
+        maybe(0.2, "--slat_percentiles=1");
+        maybe(0.2, "--percentile_list=0.5:50:75:99.9:99.999:100");
         maybe(0.2, "--rwmixread=70");
         maybe(0.2, "--ramp_time=200ms");
         maybe(0.1, "--unified_rw_reporting=1");
+        maybe(0.1, "--unified_rw_reporting=both");
         let format = one_of(&mut runner.random, &["normal,json", "normal,json+"]);
         options.push(format!("--output-format={format}"));
         runner.options = options.join(" ");
@@ -50,20 +60,33 @@ impl Subject for Fio {
         std::fs::write(runner.path("report.txt"), &report)?;
         let ours = runner.import(&["report.txt"])?;
         let is_one_job = jobs == "1" || options.iter().any(|option| option == "--group_reporting");
-        compare(runner, &ours, &report, is_one_job)
+        let is_mixed = ["rw", "randrw", "trimwrite"].contains(&pattern);
+        compare(runner, &ours, &report, is_one_job, is_mixed)
     }
 }
 
 /// Compares the figures of each kind of operation. Jobs that fio reports apart are one cell, and only their bandwidth
-/// together is in fio's report.
-fn compare(runner: &mut Runner, ours: &Figures, report: &str, is_one_job: bool) -> Result<(), CaseError> {
-    let kinds: Vec<&str> =
-        ["read", "write", "mixed"].into_iter().filter(|kind| section(report, kind).is_some()).collect();
+/// together is in fio's report. `is_mixed` is whether the pattern has several kinds of operations.
+fn compare(
+    runner: &mut Runner,
+    ours: &Figures,
+    report: &str,
+    is_one_job: bool,
+    is_mixed: bool,
+) -> Result<(), CaseError> {
+    let kinds = ["read", "write", "trim", "mixed"].into_iter().filter(|kind| section(report, kind).is_some());
+    let mut kinds: Vec<&str> = kinds.collect();
+    // Then the JSON has nothing else, not even syncs.
+    let is_unified = kinds == ["mixed"];
+    // The sum beside its parts.
+    if kinds.len() > 1 {
+        kinds.retain(|kind| *kind != "mixed");
+    }
     if kinds.is_empty() {
         return Err(CaseError::NotReported("operations".to_owned()));
     }
     for kind in &kinds {
-        let prefix = if kinds.len() > 1 { format!("{kind}-") } else { String::new() };
+        let prefix = if is_mixed { format!("{kind}-") } else { String::new() };
         // `   READ: bw=106MiB/s (111MB/s), …` is that of all jobs.
         let of_all = format!("{}: bw=", kind.to_uppercase());
         if let Some(bandwidth) = between(report, &of_all, &['/']).and_then(Printed::parse) {
@@ -75,8 +98,17 @@ fn compare(runner: &mut Runner, ours: &Figures, report: &str, is_one_job: bool) 
         runner.compare(ours, &format!("throughput/{prefix}iops"), iops);
         for latency in ["slat", "clat", "lat"] {
             compare_latency(runner, ours, &section, &prefix, latency);
+            compare_percentiles(runner, ours, &section, &prefix, latency);
         }
-        compare_percentiles(runner, ours, &section, &prefix);
+    }
+    // `  fsync/fdatasync/sync_file_range:`, `    sync (usec): min=…`.
+    let syncs: Vec<&str> = report.lines().skip_while(|line| !line.starts_with("  fsync/fdatasync")).take(14).collect();
+    if let Some(line) =
+        syncs.iter().find(|line| line.trim_start().starts_with("sync (")).filter(|_| is_one_job && !is_unified)
+        && let Some((unit, mean)) = seconds(line).zip(between(line, "avg=", &[',']).and_then(Printed::parse))
+    {
+        runner.compare(ours, "latency/sync-lat-mean", mean.times(unit));
+        compare_percentiles(runner, ours, &syncs.join("\n"), "sync-", "lat");
     }
     if is_one_job && let Some(line) = report.lines().find(|line| line.trim_start().starts_with("cpu ")) {
         for (metric, name) in [("cpu-user", "usr="), ("cpu-system", "sys=")] {
@@ -112,18 +144,17 @@ fn compare_latency(runner: &mut Runner, ours: &Figures, section: &str, prefix: &
     }
 }
 
-/// Percentiles as in `     |  1.00th=[    5],  5.00th=[    6],`.
-fn compare_percentiles(runner: &mut Runner, ours: &Figures, section: &str, prefix: &str) {
-    let Some(unit) = section.lines().find(|line| line.contains("clat percentiles (")).and_then(seconds) else {
-        return;
-    };
-    let lines = section.lines().skip_while(|line| !line.contains("clat percentiles (")).skip(1);
+/// Percentiles as in `     |  1.00th=[    5],  5.00th=[    6],`, after `    clat percentiles (usec):`.
+fn compare_percentiles(runner: &mut Runner, ours: &Figures, section: &str, prefix: &str, latency: &str) {
+    let head = if prefix == "sync-" { " sync percentiles (".to_owned() } else { format!(" {latency} percentiles (") };
+    let mut lines = section.lines().skip_while(|line| !line.contains(&head));
+    let Some(unit) = lines.next().and_then(seconds) else { return };
     for line in lines.take_while(|line| line.trim_start().starts_with('|')) {
         for part in line.split("],") {
             let Some((percent, value)) = part.split_once("th=[") else { continue };
             let percent: Option<f64> = percent.trim_matches([' ', '|']).parse().ok();
             if let (Some(percent), Some(value)) = (percent, Printed::parse(value.trim_matches([' ', ']']))) {
-                runner.compare(ours, &format!("latency/{prefix}clat-p{percent}"), value.times(unit));
+                runner.compare(ours, &format!("latency/{prefix}{latency}-p{percent}"), value.times(unit));
             }
         }
     }

@@ -43,7 +43,7 @@ impl Subject for Hyperfine {
             return Err(CaseError::NotReported("row".to_owned()));
         };
         // The CPU times of the export are means over all runs, and no samples have them.
-        let mean = heads.iter().position(|head| *head == "mean").and_then(|at| Printed::parse(values.get(at)?));
+        let mean = heads.iter().position(|head| *head == "mean").and_then(|index| Printed::parse(values.get(index)?));
         runner.compare(&ours, "latency/time", mean.ok_or_else(|| CaseError::NotReported("mean".to_owned()))?);
         Ok(())
     }

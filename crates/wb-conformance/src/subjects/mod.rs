@@ -1,8 +1,14 @@
-//! The programs. Each module draws options for one, runs it, and knows where its own report has the figures.
+//! The programs. Each module draws options for one, runs it, and knows where its own report has the figures; [`files`] has
+//! files that others measured instead.
 
+mod compare_perf;
+mod files;
 mod fio;
+mod google_benchmark;
 mod hyperfine;
 mod iperf3;
+mod net_iperf3;
+mod net_kernel;
 mod shipped;
 
 use std::process::Command;
@@ -14,26 +20,41 @@ use crate::case::{CaseError, Runner};
 
 /// A program whose figures weighbridge has, by importing its files or by running it.
 pub(crate) trait Subject: Sync {
-    /// Its name.
     fn name(&self) -> &'static str;
 
-    /// Its version; `None` if it is not installed.
+    /// Its version; `None` if it is not there.
     fn version(&self) -> Option<String>;
+
+    /// What is printed in the place of the version if it is not there.
+    fn absence(&self) -> &'static str {
+        "not installed"
+    }
+
+    /// The number of cases, unless it is the requested one.
+    fn cases(&self) -> Option<u32> {
+        None
+    }
 
     /// Runs it with random options, and compares all figures.
     fn run(&self, runner: &mut Runner) -> Result<(), CaseError>;
 }
 
 /// All programs.
-pub(crate) const ALL: [&dyn Subject; 8] = [
+pub(crate) const ALL: [&dyn Subject; 14] = [
+    &files::Files,
+    &compare_perf::ComparePerf,
     &fio::Fio,
+    &google_benchmark::GoogleBenchmark,
     &hyperfine::Hyperfine,
     &iperf3::Iperf3,
+    &net_iperf3::NetIperf3,
+    &net_kernel::NetKernel,
     &shipped::SYSBENCH_CPU,
     &shipped::SYSBENCH_MEMORY,
     &shipped::OPENSSL,
     &shipped::SEVEN_ZIP,
     &shipped::REDIS,
+    &shipped::STRESS_NG,
 ];
 
 /// The begin of the first line that a program prints of itself.
@@ -46,6 +67,6 @@ fn version_of(program: &str, arguments: &[&str]) -> Option<String> {
 }
 
 /// One of several values.
-fn one_of<T: Copy>(random: &mut impl Rng, values: &[T]) -> T {
+fn one_of<T: Copy>(random: &mut (impl Rng + ?Sized), values: &[T]) -> T {
     *values.choose(random).expect("a list of values has one")
 }

@@ -1,4 +1,4 @@
-//! Tests that weighbridge ships: what the program printed is recorded beside each sample, and is read here in another way.
+//! Tests that weighbridge ships. The program's output is recorded beside each sample, and is parsed here independently.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,11 @@ use super::{Subject, one_of, version_of};
 use crate::case::{CaseError, Runner};
 use crate::printed::{Printed, between};
 
-/// A metric, and what the program printed of it; `None` if that is not found.
+/// A metric and the value that the program printed for it; `None` if it is not found.
 type NamedFigure = (&'static str, Option<Printed>);
 
-/// A shipped test.
 pub(super) struct ShippedTest {
     name: &'static str,
-    /// What prints the version.
     version: (&'static str, &'static [&'static str]),
     /// Draws the parameters.
     params: fn(&mut ChaCha8Rng) -> String,
@@ -76,9 +74,9 @@ fn find(folder: &Path, name: &str) -> std::io::Result<Option<PathBuf>> {
 }
 
 /// The word at a position of the line that begins with a word, from 0.
-fn word<'a>(text: &'a str, first: &str, at: usize) -> Option<&'a str> {
+fn word<'a>(text: &'a str, first: &str, position: usize) -> Option<&'a str> {
     let line = text.lines().find(|line| line.trim_start().starts_with(first))?;
-    line.split_whitespace().nth(at)
+    line.split_whitespace().nth(position)
 }
 
 pub(super) const SYSBENCH_CPU: ShippedTest = ShippedTest {
@@ -170,5 +168,25 @@ pub(super) const REDIS: ShippedTest = ShippedTest {
             ("latency/p50", milliseconds("p50_latency_ms")),
             ("latency/p99", milliseconds("p99_latency_ms")),
         ]
+    },
+};
+
+pub(super) const STRESS_NG: ShippedTest = ShippedTest {
+    name: "stress-ng",
+    version: ("stress-ng", &["--version"]),
+    params: |random| {
+        let stressor = one_of(random, &["cpu", "switch", "getrandom", "matrix"]);
+        format!("stressor={stressor},instances={}", one_of(random, &[1, 2]))
+    },
+    file: "run.stderr",
+    figures: |text| {
+        // `stress-ng: metrc: [18088] cpu  804  1.01  0.46  0.00  796.69  1731.51 …`, after two lines of heads.
+        let rows = text.lines().filter(|line| line.contains("metrc:") || line.contains("info:"));
+        let fields = rows.map(|line| line.split_whitespace().skip(3).collect::<Vec<_>>());
+        let row = fields
+            .into_iter()
+            .find(|fields| fields.len() >= 7 && fields[1..7].iter().all(|field| field.parse::<f64>().is_ok()));
+        let figure = |at: usize| row.as_ref().and_then(|fields| Printed::parse(fields[at]));
+        vec![("throughput/operations", figure(5)), ("resource/operations-per-cpu-second", figure(6))]
     },
 };

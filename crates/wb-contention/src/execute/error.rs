@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use wb_record::RecordError;
 
-use crate::Bench;
 use crate::runner::StageFailure;
 use crate::sequence::ScheduleError;
 use crate::stage::Instance;
 use crate::study::StudyError;
+use crate::{Bench, Series};
 
 /// Why a sequence did not end with all results.
 #[derive(Debug, thiserror::Error)]
@@ -16,42 +16,27 @@ pub enum SequenceError {
     /// It cannot be executed in any order.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
-    /// This program cannot run a bench.
     #[error("cannot run {bench}: not available in this build")]
-    Unavailable {
-        /// The bench.
-        bench: Bench,
-    },
-    /// A stage failed.
+    Unavailable { bench: Bench },
     #[error("{instance}: {label}: {failure}")]
-    Stage {
-        /// The instance.
-        instance: Instance,
-        /// The stage, for people.
-        label: String,
-        /// What happened.
-        failure: StageFailure,
-    },
-    /// A runner returned the result of another kind of stage: a bug of this program.
+    Stage { instance: Instance, label: String, failure: StageFailure },
     #[error("{instance}: {label}: the result is of another kind of stage")]
-    WrongMeasurement {
-        /// The instance.
-        instance: Instance,
-        /// The stage, for people.
-        label: String,
-    },
-    /// The result of a bench that ended is missing.
+    WrongMeasurement { instance: Instance, label: String },
     #[error("missing result {}: `study` derives it again", path.display())]
-    MissingResult {
-        /// Its file.
-        path: PathBuf,
-    },
+    MissingResult { path: PathBuf },
+    /// A result has no values of what a solution requires, nor has the run the result that it follows from.
+    #[error("{instance} has no values of {}", names(series))]
+    MissingSeries { instance: Instance, series: Vec<Series> },
     /// Records cannot be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A result cannot be derived.
     #[error(transparent)]
     Study(#[from] StudyError),
+}
+
+fn names(series: &[Series]) -> String {
+    series.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 impl SequenceError {
@@ -64,6 +49,9 @@ impl SequenceError {
                 ..
             } => None,
             Self::Stage { .. } => Some("run the same command again: it goes on at the last checkpoint"),
+            Self::MissingSeries { .. } => {
+                Some("solve it in the run that measured it, or name a percentile whose series `format` lists")
+            }
             Self::Schedule(_)
             | Self::Unavailable { .. }
             | Self::WrongMeasurement { .. }

@@ -214,7 +214,8 @@ impl<'a> Executor<'a> {
         Ok(self.journal.write(event)?)
     }
 
-    /// One attempt, from the last checkpoint if there is one. Its reports then join those of the attempt that reached it.
+    /// Executes one attempt, from the last checkpoint if there is one. Its reports are then added to those of the
+    /// attempt that reached the checkpoint.
     async fn attempt(
         &mut self,
         mut runner: Box<dyn StageRunner>,
@@ -300,17 +301,12 @@ impl<'a> Executor<'a> {
             Some(Measurement::MemHogTune(tune)) => tune.shown()?.run.memory,
             _ => None,
         });
-        // What follows from other results has their memory.
-        let of_qos = || {
-            let is_qos = |result: &&BenchResult| result.instance.bench == Bench::IocostQos && stages.is_empty();
-            self.results.iter().rev().find(is_qos)?.system.profile
-        };
         let missed: BTreeSet<&String> = recorded().flat_map(|stage| &stage.missed_requirements).collect();
         let passive = passive_of(spec);
         let system = self.request.system.clone().under(&passive);
         SystemInfo {
             iocost: self.parameters.iocost,
-            profile: memory.next_back().or_else(of_qos).or(system.profile),
+            profile: memory.next_back().or(system.profile),
             passive,
             time_scale: self.request.options.time_scale,
             missed_requirements: missed.into_iter().cloned().collect(),

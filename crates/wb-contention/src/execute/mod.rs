@@ -29,11 +29,9 @@ pub use results::{StudyRequest, read_results, result_files, solve_results, study
 /// A sequence to plan or execute.
 #[derive(Debug, Clone)]
 pub struct SequenceRequest {
-    /// The benches, in order.
     pub specs: Vec<BenchSpec>,
     /// Where and under which conditions.
     pub options: SequenceOptions,
-    /// The machine.
     pub system: SystemInfo,
     /// The parameters in force before: committed, or those of the system.
     pub parameters: Parameters,
@@ -60,7 +58,7 @@ pub struct SequenceOptions {
     pub force: bool,
     /// Whether to start from the parameters that io.cost has on this machine, instead of refusing them.
     pub iocost_from_sys: bool,
-    /// By how much durations are shortened for a trial.
+    /// Factor by which durations are shortened for a trial.
     pub time_scale: Option<TimeScale>,
 }
 
@@ -84,7 +82,7 @@ impl SequenceRequest {
 
     /// What the stages of a bench depend on. Its random number depends on the seed and its name alone.
     pub(crate) fn job_context(&self, job: &Job, parameters: Parameters) -> JobContext<'_> {
-        let name = Sha256::of(format!("{}:{}", self.seed, job.instance).as_bytes());
+        let name = Sha256::digest(format!("{}:{}", self.seed, job.instance).as_bytes());
         let bytes: Vec<u8> = name.as_str().bytes().take(32).collect();
         let seed = <[u8; 32]>::try_from(bytes).unwrap_or_default();
         let random = ChaCha8Rng::from_seed(seed).random_range(0.0..1.0);

@@ -16,7 +16,6 @@ pub enum SequenceProgress<'a> {
     BenchPlanned(&'a PlannedJob),
     /// An attempt at a stage starts.
     StageStarted {
-        /// The instance.
         instance: &'a Instance,
         /// The stage.
         label: &'a str,
@@ -25,25 +24,20 @@ pub enum SequenceProgress<'a> {
     },
     /// A stage has a result.
     StageEnded {
-        /// The instance.
         instance: &'a Instance,
         /// The stage.
         label: &'a str,
     },
-    /// An attempt failed.
     StageFailed {
-        /// The instance.
         instance: &'a Instance,
         /// The stage.
         label: &'a str,
-        /// Why.
         failure: &'a StageFailure,
         /// What follows.
         next: AfterFailure,
     },
     /// A bench has a result.
     BenchEnded {
-        /// The result.
         result: &'a BenchResult,
         /// When it started and ended.
         times: Option<Times<'a>>,

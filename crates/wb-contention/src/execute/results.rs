@@ -7,32 +7,34 @@ use wb_record::{RecordError, RunFolder};
 use super::SequenceError;
 use super::executor::write_result;
 use crate::Bench;
-use crate::answer::{Answer, BenchResult};
+use crate::answer::{Answer, BenchResult, TuneAnswer};
 use crate::record::{SequenceHistory, read_history, result_path};
 use crate::solve;
-use crate::spec::{BenchSpec, Properties};
-use crate::stage::Instance;
-use crate::study::{StudySource, study};
+use crate::spec::{IocostTuneProperties, Properties, SelectedBench};
+use crate::stage::{Instance, InstanceLabel};
+use crate::study::{StudySource, qos_result, study};
 
 /// What to study again.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StudyRequest<'a> {
     /// The benches; `None`: all.
-    pub benches: Option<&'a [(Bench, Option<String>)]>,
+    pub benches: Option<&'a [SelectedBench]>,
     /// The folder of the raw reports; `None`: that of the run.
     pub reports: Option<&'a Path>,
 }
 
 impl StudyRequest<'_> {
     fn includes(&self, instance: &Instance) -> bool {
-        self.benches.is_none_or(|benches| benches.iter().any(|(bench, id)| instance.is_selected(*bench, id.as_deref())))
+        self.benches.is_none_or(|benches| benches.iter().any(|bench| bench.includes(instance)))
     }
 }
 
 impl Instance {
-    /// Whether a selection of a bench, or of one instance of it, includes this one.
-    pub fn is_selected(&self, bench: Bench, id: Option<&str>) -> bool {
-        self.bench == bench && id.is_none_or(|id| self.id() == Some(id))
+    /// Whether a selection of a bench or of one instance includes this instance.
+    pub(crate) fn is_selected(&self, bench: Bench, id: Option<&str>, label: Option<&InstanceLabel>) -> bool {
+        self.bench == bench
+            && id.is_none_or(|id| self.id() == Some(id))
+            && label.is_none_or(|label| self.label == *label)
     }
 }
 
@@ -84,26 +86,50 @@ pub fn study_results(run: &RunFolder, request: &StudyRequest<'_>) -> Result<Vec<
 /// Solves results again from themselves, with the properties given for their benches, and writes them.
 ///
 /// # Errors
-/// If a result cannot be read or written.
-pub fn solve_results(run: &RunFolder, specs: &[BenchSpec]) -> Result<Vec<BenchResult>, SequenceError> {
+/// If a result cannot be read or written, or has no values of what a solution requires.
+pub fn solve_results(run: &RunFolder, specs: &[SelectedBench]) -> Result<Vec<BenchResult>, SequenceError> {
     let history = read_history(run)?;
+    let results = read_results(run, &history)?;
     let mut solved = Vec::new();
-    for mut result in read_results(run, &history)? {
-        let selected = specs.iter().find(|spec| result.instance.is_selected(spec.bench(), spec.id.as_deref()));
+    for mut result in results.iter().cloned() {
+        let selected = specs.iter().find(|selected| selected.includes(&result.instance));
         if !specs.is_empty() && selected.is_none() {
             continue;
         }
         let Answer::IocostTune(answer) = result.answer else { continue };
         let Properties::IocostTune(own) = &result.spec.properties else { continue };
-        let given = selected.and_then(|spec| match &spec.properties {
+        let given = selected.and_then(|selected| match &selected.spec.properties {
             Properties::IocostTune(properties) if *properties != Default::default() => Some(properties.clone()),
             _ => None,
         });
         let properties = given.unwrap_or_else(|| own.clone());
+        let answer = complete(answer, &properties, &result.instance, &results)?;
         result.answer = Answer::IocostTune(solve::solve(answer, &properties));
         result.spec.properties = Properties::IocostTune(properties);
         write_result(run, &result)?;
         solved.push(result);
     }
     Ok(solved)
+}
+
+/// An answer with all series that properties require. Missing series are taken from the result on which the answer is
+/// based, if the run has it.
+fn complete(
+    mut answer: TuneAnswer,
+    properties: &IocostTuneProperties,
+    instance: &Instance,
+    results: &[BenchResult],
+) -> Result<TuneAnswer, SequenceError> {
+    let mut missing = solve::required_series(properties);
+    missing.retain(|series| !answer.series.contains_key(series));
+    if missing.is_empty() {
+        return Ok(answer);
+    }
+    match qos_result(results, instance).filter(|qos| qos.spec == answer.qos_spec) {
+        Some(BenchResult { answer: Answer::IocostQos(qos), .. }) if qos.base == answer.base => {
+            answer.series.extend(missing.into_iter().map(|series| (series, solve::values(qos, series))));
+            Ok(answer)
+        }
+        _ => Err(SequenceError::MissingSeries { instance: instance.clone(), series: missing }),
+    }
 }

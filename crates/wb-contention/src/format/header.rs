@@ -8,19 +8,18 @@ use crate::answer::BenchResult;
 use crate::figures;
 use crate::system::{Device, SystemInfo};
 
-/// When a bench started and ended, as the journal states it (RFC 3339).
+/// When a bench started and ended, as the journal states it (RFC 3339). Results contain no time of day, so that a
+/// killed sequence and an undisturbed one have equal results.
 #[derive(Debug, Clone, Copy)]
 pub struct Times<'a> {
-    /// Its start.
     pub start: &'a str,
-    /// Its end.
     pub end: &'a str,
 }
 
 /// The header of a result. Times are in UTC.
 pub fn header(result: &BenchResult, times: Option<Times<'_>>) -> String {
     let mut lines = vec![title(result, times)];
-    let SystemInfo { device, iocost: parameters, missed_requirements, time_scale, .. } = &result.system;
+    let SystemInfo { device, iocost: parameters, missed_requirements, time_scale, merged, .. } = &result.system;
     lines.push(system_line(&result.system));
     lines.push(device_line(device, parameters.is_some()));
     let mut text = lines.join("\n") + "\n";
@@ -32,6 +31,9 @@ pub fn header(result: &BenchResult, times: Option<Times<'_>>) -> String {
     }
     if !missed_requirements.is_empty() {
         text.push_str(&format!("missed requirements: {}\n", missed_requirements.join(", ")));
+    }
+    for differences in merged {
+        text.push_str(&format!("merged with another machine: {differences}\n"));
     }
     text
 }

@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn requests_that_were_not_counted_are_reported() {
-        let mut latencies = IoLatencies { read: LatencyTable::of([[(1000, 1)].as_slice()]), ..IoLatencies::default() };
+        let mut latencies = IoLatencies { read: LatencyTable::new([[(1000, 1)].as_slice()]), ..IoLatencies::default() };
         assert!(!text(&latencies, Detail::Summary).contains("in no table"));
         let last_line = |latencies: &IoLatencies| text(latencies, Detail::Summary).lines().last().unwrap().to_owned();
         (latencies.uncounted, latencies.counted) = (3, 997);

@@ -4,6 +4,7 @@ mod header;
 mod latency;
 mod protection;
 mod qos;
+mod resources;
 mod storage;
 mod tune;
 
@@ -32,7 +33,7 @@ pub fn format(result: &BenchResult, times: Option<Times<'_>>, detail: Detail, op
         return tune::high_level(answer, result.system.time_scale);
     }
     let body = match &result.answer {
-        Answer::Storage(answer) => storage::text(answer, detail),
+        Answer::Storage(answer) => storage::text(answer, detail, options),
         Answer::IocostParams(parameters) => iocost(parameters),
         Answer::HashdParams(parameters) => format!("Result: {}\n", hashd(parameters)),
         Answer::IocostQos(answer) => qos::text(answer, detail, options),

@@ -53,7 +53,7 @@ fn stage_text(
     let detail = if options.sub_full { Detail::Full } else { Detail::Summary };
     let mut text = format!("{}QoS: {}\n\n", underlined(&format!("RUN {index:02}"), '='), setting_text(answer, stage));
     let part = |name: &str, body: String| format!("{}{body}\n", underlined(&format!("RUN {index:02} - {name}"), '-'));
-    text += &part("Storage", storage::body(&figures.storage, detail));
+    text += &part("Storage", storage::body(&figures.storage, detail, options));
     let protection = figures.protection.as_ref().map(|protection| protection::tune_text(protection, detail));
     text += &part("Protection", protection.unwrap_or_else(|| "FAIL\n".to_owned()));
     let mut result = latency::text(&figures.latency, Detail::Full);

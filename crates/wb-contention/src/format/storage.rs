@@ -1,16 +1,17 @@
 //! `storage`.
 
-use super::{Detail, at_profile, hashd, latency};
+use super::{Detail, at_profile, hashd, latency, resources};
 use crate::answer::StorageAnswer;
 use crate::figures::{percent, size};
+use crate::spec::{FormatOptions, Statistics};
 
-pub(super) fn text(answer: &StorageAnswer, detail: Detail) -> String {
+pub(super) fn text(answer: &StorageAnswer, detail: Detail, options: &FormatOptions) -> String {
     let head = format!("Params: {} loops={}\n\n", hashd(&answer.hashd), answer.loops);
-    head + &body(answer, detail)
+    head + &body(answer, detail, options)
 }
 
 /// Everything but the parameters.
-pub(super) fn body(answer: &StorageAnswer, detail: Detail) -> String {
+pub(super) fn body(answer: &StorageAnswer, detail: Detail, options: &FormatOptions) -> String {
     let StorageAnswer { final_io, all_io, mof, usage, usage_stdev, size: footprint, size_stdev, .. } = answer;
     let rates = [final_io.read, final_io.write, all_io.read, all_io.write].map(size);
     let [read_final, write_final, read_all, write_all] = rates;
@@ -25,15 +26,23 @@ pub(super) fn body(answer: &StorageAnswer, detail: Detail) -> String {
         ),
     };
     let relation = if answer.is_lower_bound { ">=" } else { "=" };
+    let resources = match (detail, &answer.resources) {
+        (Detail::Full, Some(resources)) => resources::text(resources, options.statistics),
+        (Detail::Full, None) if options.statistics != Statistics::None => {
+            "\nno statistics of the kernel were recorded: measure again\n".to_owned()
+        }
+        (Detail::Full, None) | (Detail::Summary, _) => String::new(),
+    };
     let text = format!(
-        "{}\nIO BPS: read_final={read_final} write_final={write_final} read_all={read_all} write_all={write_all}\n\n\
+        "{}{resources}\nIO BPS: read_final={read_final} write_final={write_final} read_all={read_all} write_all={write_all}\n\n\
          Memory offloading: factor{relation}{mof:.3}{} {memory} missing={}%\n",
         latency::text(&answer.latency, detail),
         at_profile(answer.memory.profile),
         percent(answer.missing)
     );
-    match answer.is_lower_bound {
-        true => text + "the largest footprint that was tried is supported: the factor is a lower bound\n",
-        false => text,
+    if answer.is_lower_bound {
+        text + "the largest footprint that was tried is supported: the factor is a lower bound\n"
+    } else {
+        text
     }
 }

@@ -59,9 +59,10 @@ fn series_line(label: &str, fitted: &FittedSeries, series: Series) -> String {
     let (low, high) = line.extremes();
     let mut text = format!("{label:<16} vrate {first:.1}-{last:.1}: ");
     // Writing to a string does not fail.
-    let _ = match line.is_flat() {
-        true => write!(text, "mean={}", value(series, low)),
-        false => write!(text, "min={} max={}", value(series, low), value(series, high)),
+    let _ = if line.is_flat() {
+        write!(text, "mean={}", value(series, low))
+    } else {
+        write!(text, "min={} max={}", value(series, low), value(series, high))
     };
     let inner = line.points().get(1..line.points().len().saturating_sub(1)).unwrap_or_default();
     if !inner.is_empty() {

@@ -1,9 +1,10 @@
 //! Merging: results of several runs as one, with all their values, solved again.
 //!
-//! `iocost-tune` is the bench whose results can be merged: its solutions follow from values at many vrates, of which one
-//! run has few. Results are merged whose bench, versions, memory profile, device model and `iocost-qos` are the same; of
-//! the latter, the number of steps may differ.
+//! Only results of `iocost-tune` can be merged: its solutions follow from values at many vrates, and one run has values
+//! at few of them. Results are merged if they have the same bench, versions, memory profile, device model with its
+//! firmware, and `iocost-qos`, which may differ in its number of steps.
 
+mod copies;
 mod model;
 mod report;
 
@@ -18,7 +19,7 @@ use crate::record::{EndedBench, SequenceEvent, SequenceJournal};
 use crate::solve;
 use crate::spec::{BenchSpec, IocostTuneProperties, Properties};
 use crate::stage::{Instance, InstanceLabel};
-use crate::system::Versions;
+use crate::system::{SystemInfo, Versions};
 
 pub use report::{DroppedGroup, MergeReport, SourceReport};
 
@@ -27,19 +28,35 @@ pub use report::{DroppedGroup, MergeReport, SourceReport};
 pub struct MergeSource {
     /// Its run, as the user names it.
     pub name: String,
-    /// The result.
     pub result: BenchResult,
     /// When its bench started and ended.
     pub times: Option<(String, String)>,
+}
+
+impl MergeSource {
+    /// Whether results of this bench can be merged.
+    pub fn is_mergeable(&self) -> bool {
+        matches!(self.result.answer, Answer::IocostTune(_))
+    }
+}
+
+/// What to merge: the results of all runs that the user names, and the runs that have none.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MergeSources {
+    pub results: Vec<MergeSource>,
+    /// The runs without a result that can be merged, each with the reason.
+    pub without_result: Vec<SourceReport>,
 }
 
 /// Results that cannot be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
     /// None of a bench that can be merged.
-    #[error("no result to merge: expected results of iocost-tune")]
-    NoSource,
-    /// All are rejected.
+    #[error("no result to merge: expected results of iocost-tune{}", in_parentheses(reasons))]
+    NoSource {
+        /// Why each run has none.
+        reasons: Vec<String>,
+    },
     #[error("no result to merge: {}", reasons.join("; "))]
     AllRejected {
         /// Why, each with its run.
@@ -53,21 +70,29 @@ pub enum MergeError {
         /// Its copy.
         second: String,
     },
+    /// A run beside a result that it was merged into: its values would count twice.
+    #[error("{part} is part of {whole}, which has all its values: name one of them")]
+    Part {
+        /// The run with all values.
+        whole: String,
+        /// The run with some of them.
+        part: String,
+    },
     /// The target has such a result already.
     #[error("{instance} exists in this run: merge into a new folder")]
-    Exists {
-        /// The instance.
-        instance: Instance,
-    },
+    Exists { instance: Instance },
     /// Records cannot be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
 
+fn in_parentheses(reasons: &[String]) -> String {
+    if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }
+}
+
 /// A merged result, and what it was merged from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Merged {
-    /// The result.
     pub result: BenchResult,
     /// What happened to each source.
     pub report: MergeReport,
@@ -84,7 +109,9 @@ struct Candidate {
 #[derive(Debug)]
 struct SourceGroup {
     key: GroupKey,
-    sources: Vec<Candidate>,
+    accepted: Vec<Candidate>,
+    /// All sources, in the order in which the user names them.
+    reports: Vec<SourceReport>,
 }
 
 /// What has to be equal.
@@ -97,6 +124,7 @@ struct GroupKey {
     /// The scale of time of a trial, as text.
     time_scale: Option<String>,
     device: String,
+    firmware: String,
     qos: String,
 }
 
@@ -113,47 +141,71 @@ pub struct MergeOptions {
     pub multiple: bool,
 }
 
-/// Merges results. Of each bench, and with `by_id` of each id, the group with the most sources is merged; the others are
-/// reported as dropped, or, with `multiple`, merged as well.
+/// Merges results. For each bench, and with `by_id` for each id, the group with the most sources is merged; other
+/// groups are reported as dropped or, with `multiple`, merged as well. Rejected sources do not count, and a group of
+/// them alone is always dropped.
 ///
 /// # Errors
-/// If there is nothing to merge, or a result is there twice.
-pub fn merge(sources: Vec<MergeSource>, options: MergeOptions) -> Result<Vec<Merged>, MergeError> {
-    refuse_copies(&sources)?;
+/// If there is nothing to merge, or a value is there twice.
+pub fn merge(sources: MergeSources, options: MergeOptions) -> Result<Vec<Merged>, MergeError> {
     let mut groups: BTreeMap<GroupKey, Vec<Candidate>> = BTreeMap::new();
-    for source in sources {
+    for source in sources.results {
         let Answer::IocostTune(answer) = &source.result.answer else { continue };
         let answer = answer.clone();
         groups.entry(group_key(&source.result, &answer, options)).or_default().push(Candidate { source, answer });
     }
-    let mut by_target: BTreeMap<Option<String>, Vec<SourceGroup>> = BTreeMap::new();
-    for (key, sources) in groups {
-        by_target.entry(key.id.clone()).or_default().push(SourceGroup { key, sources });
+    if groups.is_empty() {
+        return Err(MergeError::NoSource { reasons: reasons(&sources.without_result) });
     }
-    if by_target.is_empty() {
-        return Err(MergeError::NoSource);
+    copies::refuse(&groups.values().flatten().collect::<Vec<_>>())?;
+    let mut by_target: BTreeMap<Option<String>, Vec<SourceGroup>> = BTreeMap::new();
+    for (key, candidates) in groups {
+        by_target.entry(key.id.clone()).or_default().push(judge(key, candidates, options));
     }
     let mut merged = Vec::new();
     for (id, mut groups) in by_target {
         // The largest first; of several equally large ones, the first.
-        groups.sort_by_key(|group| std::cmp::Reverse(group.sources.len()));
-        let (merging, others) = groups.split_at(if options.multiple { groups.len() } else { 1 });
-        for (group, number) in merging.iter().zip(1..) {
-            merged.push(merge_group(label(id.as_deref(), number), group, others, options)?);
+        groups.sort_by_key(|group| std::cmp::Reverse(group.accepted.len()));
+        let usable = groups.iter().take_while(|group| !group.accepted.is_empty()).count();
+        let (merging, others) = groups.split_at(if options.multiple { usable } else { usable.min(1) });
+        if merging.is_empty() {
+            let rejected: Vec<_> = groups.iter().flat_map(|group| &group.reports).cloned().collect();
+            return Err(MergeError::AllRejected { reasons: reasons(&rejected) });
         }
+        for (group, number) in merging.iter().zip(1..) {
+            merged.extend(merge_group(label(id.as_deref(), number), group, others));
+        }
+    }
+    if let Some(first) = merged.first_mut() {
+        first.report.sources.extend(sources.without_result);
     }
     Ok(merged)
 }
 
-/// Measured values and the second in which a bench ended are never the same in two runs.
-fn refuse_copies(sources: &[MergeSource]) -> Result<(), MergeError> {
-    for (at, second) in sources.iter().enumerate() {
-        let is_copy = |first: &&MergeSource| first.result == second.result && first.times == second.times;
-        if let Some(first) = sources[..at].iter().find(is_copy) {
-            return Err(MergeError::Copy { first: first.name.clone(), second: second.name.clone() });
+fn reasons(reports: &[SourceReport]) -> Vec<String> {
+    let reason = |report: &SourceReport| Some(format!("{}: {}", report.name, report.rejection.as_ref()?));
+    reports.iter().filter_map(reason).collect()
+}
+
+/// Rejects sources with missed requirements, and those whose model is an outlier of all.
+fn judge(key: GroupKey, candidates: Vec<Candidate>, options: MergeOptions) -> SourceGroup {
+    let models: Vec<_> = candidates.iter().map(|candidate| candidate.answer.base.model).collect();
+    let missed = |candidate: &Candidate| {
+        let missed = &candidate.source.result.system.missed_requirements;
+        let is_rejected = !missed.is_empty() && !options.ignore_requirements;
+        is_rejected.then(|| format!("missed requirements: {}", missed.join(", ")))
+    };
+    let outliers = model::outliers(&models);
+    let rejections: Vec<Option<String>> =
+        candidates.iter().zip(outliers).map(|(candidate, outlier)| missed(candidate).or(outlier)).collect();
+    let mut group = SourceGroup { key, accepted: Vec::new(), reports: Vec::new() };
+    for (candidate, rejection) in candidates.into_iter().zip(rejections) {
+        group.reports.push(SourceReport { name: candidate.source.name.clone(), rejection });
+        if group.reports.last().is_some_and(|report| report.rejection.is_none()) {
+            group.accepted.push(candidate);
         }
     }
-    Ok(())
+    group
 }
 
 fn group_key(result: &BenchResult, answer: &TuneAnswer, options: MergeOptions) -> GroupKey {
@@ -167,6 +219,7 @@ fn group_key(result: &BenchResult, answer: &TuneAnswer, options: MergeOptions) -
         mem_profile: answer.mem_profile,
         time_scale: result.system.time_scale.map(|scale| scale.factor().to_string()),
         device: result.system.device.model.clone(),
+        firmware: result.system.device.firmware.clone(),
         qos: qos.to_string(),
     }
 }
@@ -180,54 +233,35 @@ fn label(id: Option<&str>, number: u32) -> InstanceLabel {
     }
 }
 
-fn merge_group(
-    label: InstanceLabel,
-    group: &SourceGroup,
-    others: &[SourceGroup],
-    options: MergeOptions,
-) -> Result<Merged, MergeError> {
-    let SourceGroup { key, sources } = group;
-    let dropped = others.iter().map(|other| DroppedGroup {
-        group: other.key.describe(),
-        sources: other.sources.iter().map(|candidate| candidate.source.name.clone()).collect(),
-    });
-    let dropped = dropped.collect();
-    let mut rejections =
-        model::outliers(&sources.iter().map(|candidate| candidate.answer.base.model).collect::<Vec<_>>());
-    for (Candidate { source, .. }, rejection) in sources.iter().zip(&mut rejections) {
-        let missed = &source.result.system.missed_requirements;
-        if !missed.is_empty() && !options.ignore_requirements {
-            *rejection = Some(format!("missed requirements: {}", missed.join(", ")));
-        }
-    }
-    let reports: Vec<SourceReport> = sources
-        .iter()
-        .zip(&rejections)
-        .map(|(Candidate { source, .. }, rejection)| SourceReport {
-            name: source.name.clone(),
-            rejection: rejection.clone(),
-        })
-        .collect();
-    let accepted: Vec<&Candidate> = sources
-        .iter()
-        .zip(&rejections)
-        .filter(|(_, rejection)| rejection.is_none())
-        .map(|(source, _)| source)
-        .collect();
-    let Some(result) = pooled(label, &accepted) else {
-        let reason = |report: &SourceReport| Some(format!("{}: {}", report.name, report.rejection.as_ref()?));
-        return Err(MergeError::AllRejected { reasons: reports.iter().filter_map(reason).collect() });
-    };
-    let times = accepted.iter().filter_map(|candidate| candidate.source.times.as_ref());
+/// The merged result of a group; `None` without any.
+fn merge_group(label: InstanceLabel, group: &SourceGroup, others: &[SourceGroup]) -> Option<Merged> {
+    let result = pooled(label, &group.accepted)?;
+    let times = group.accepted.iter().filter_map(|candidate| candidate.source.times.as_ref());
     let start = times.clone().map(|(start, _)| start).min().cloned().unwrap_or_default();
     let end = times.map(|(_, end)| end).max().cloned().unwrap_or_default();
-    let report =
-        MergeReport { instance: result.instance.clone(), group: key.describe(), sources: reports, dropped, start, end };
-    Ok(Merged { result, report })
+    let report = MergeReport {
+        instance: result.instance.clone(),
+        group: group.key.describe(),
+        sources: group.reports.clone(),
+        dropped: others.iter().map(SourceGroup::dropped).collect(),
+        start,
+        end,
+    };
+    Some(Merged { result, report })
+}
+
+impl SourceGroup {
+    fn dropped(&self) -> DroppedGroup {
+        DroppedGroup {
+            group: self.key.describe(),
+            sources: self.reports.iter().map(|report| report.name.clone()).collect(),
+            rejected: self.reports.iter().filter(|report| report.rejection.is_some()).cloned().collect(),
+        }
+    }
 }
 
 /// One result with the values of all; `None` without any.
-fn pooled(label: InstanceLabel, accepted: &[&Candidate]) -> Option<BenchResult> {
+fn pooled(label: InstanceLabel, accepted: &[Candidate]) -> Option<BenchResult> {
     let (Candidate { source: first, answer }, others) = accepted.split_first()?;
     let mut pooled = answer.clone();
     for other in others {
@@ -247,6 +281,7 @@ fn pooled(label: InstanceLabel, accepted: &[&Candidate]) -> Option<BenchResult> 
     };
     let mut system = first.result.system.clone();
     system.iocost = Some(pooled.base);
+    system.merged = others.iter().flat_map(|other| differences(&first.result.system, &other.source)).collect();
     Some(BenchResult {
         instance: Instance { bench: Bench::IocostTune, label },
         spec: BenchSpec { id, ..BenchSpec::new(Bench::IocostTune) },
@@ -256,6 +291,12 @@ fn pooled(label: InstanceLabel, accepted: &[&Candidate]) -> Option<BenchResult> 
     })
 }
 
+/// The differences between the machine in the header and the machine of another source: one line, or none.
+fn differences(described: &SystemInfo, other: &MergeSource) -> Option<String> {
+    let words = described.differences(&other.result.system);
+    (!words.is_empty()).then(|| format!("{}: {}", other.name, words.join(" ")))
+}
+
 impl GroupKey {
     /// What the results of the group have in common: a line each.
     fn describe(&self) -> Vec<String> {
@@ -263,7 +304,7 @@ impl GroupKey {
         let mut lines = vec![
             format!("version: {}", self.versions.as_ref().map_or("any".to_owned(), Versions::to_string)),
             format!("memory profile: {profile}"),
-            format!("device: {}", self.device),
+            format!("device: {}, firmware {:?}", self.device, self.firmware),
             format!("settings: {}", self.qos),
         ];
         lines.extend(self.time_scale.as_ref().map(|scale| format!("trial: durations times {scale}")));

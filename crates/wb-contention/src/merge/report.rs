@@ -42,6 +42,9 @@ pub struct DroppedGroup {
     pub group: Vec<String>,
     /// Their runs.
     pub sources: Vec<String>,
+    /// Those of them that would have been rejected, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<SourceReport>,
 }
 
 impl fmt::Display for MergeReport {
@@ -51,16 +54,26 @@ impl fmt::Display for MergeReport {
         self.group.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
         writeln!(f, "  sources:")?;
         for source in &self.sources {
-            match &source.rejection {
-                None => writeln!(f, "    + {}", source.name)?,
-                Some(reason) => writeln!(f, "    - {} ({reason})", source.name)?,
-            }
+            let sign = if source.rejection.is_none() { '+' } else { '-' };
+            writeln!(f, "    {sign} {source}")?;
         }
         for dropped in &self.dropped {
             writeln!(f, "  not merged:")?;
             dropped.group.iter().try_for_each(|line| writeln!(f, "    {line}"))?;
-            dropped.sources.iter().try_for_each(|name| writeln!(f, "    - {name}"))?;
+            for name in &dropped.sources {
+                match dropped.rejected.iter().find(|source| source.name == *name) {
+                    Some(source) => writeln!(f, "    - {source}")?,
+                    None => writeln!(f, "    - {name}")?,
+                }
+            }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for SourceReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        self.rejection.iter().try_for_each(|reason| write!(f, " ({reason})"))
     }
 }

@@ -35,6 +35,7 @@ fn system(model: &str) -> SystemInfo {
         iocost: None,
         time_scale: None,
         missed_requirements: Vec::new(),
+        merged: Vec::new(),
     }
 }
 
@@ -47,6 +48,9 @@ fn source(name: &str, rbps: u64, points: [(f64, f64, f64); 3]) -> MergeSource {
     series.insert(Series::Mof, of(|point| point.1));
     let rlat = Series::Latency(LatencyKind::Read, Percentile::P99, OverTime::Mean);
     series.insert(rlat, of(|point| point.2 * 1e6));
+    // No two runs measure the same values.
+    let own = name.bytes().fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    series.insert(Series::WorkCsv, FittedSeries::unfitted(vec![Point { x: 50.0, y: f64::from(own) }]));
     let model = IocostModel::from_array([rbps, 1000, 1000, rbps, 1000, 1000]);
     let qos = IocostQos { rpct: 95.0, rlat: 1, wpct: 95.0, wlat: 1, min: 50.0, max: 100.0 };
     let answer = TuneAnswer {
@@ -68,6 +72,11 @@ fn source(name: &str, rbps: u64, points: [(f64, f64, f64); 3]) -> MergeSource {
     let mut result = result;
     result.system.device.name = name.to_owned();
     MergeSource { name: name.to_owned(), result, times: Some(times) }
+}
+
+/// A merge of runs that all have results.
+fn merge(results: Vec<MergeSource>, options: MergeOptions) -> Result<Vec<Merged>, MergeError> {
+    super::merge(MergeSources { results, without_result: Vec::new() }, options)
 }
 
 fn tune(merged: &Merged) -> &TuneAnswer {
@@ -119,11 +128,11 @@ fn outliers_on_both_sides_and_missed_requirements_are_named() {
         rbps.iter().zip(0..).map(|(rbps, index)| source(&format!("run-{index}"), *rbps, flat)).collect();
     sources[1].result.system.missed_requirements = vec!["swap".to_owned()];
     let merged = merge(sources, MergeOptions::default()).unwrap();
-    assert_snapshot!(merged[0].report.to_string(), @"
+    assert_snapshot!(merged[0].report.to_string(), @r#"
     iocost-tune
       version: 0.1 (bench version 2)
       memory profile: 16
-      device: A
+      device: A, firmware "1"
       settings: iocost-qos:vrate-max=125,dither
       sources:
         + run-0
@@ -136,7 +145,7 @@ fn outliers_on_both_sides_and_missed_requirements_are_named() {
         + run-7
         - run-8 (outlier: rbps=5000, all 1304 ± 1336)
         - run-9 (outlier: rbps=10, all 893 ± 331)
-    ");
+    "#);
 }
 
 #[test]
@@ -158,25 +167,112 @@ fn results_of_other_devices_profiles_versions_or_settings_are_not_merged() {
     });
     change(&mut others[2], &|answer| answer.qos_spec = BenchSpec::parse("iocost-qos:vrate-intvs=25").unwrap());
     let [profile, steps, settings] = others;
-    let merged =
-        merge(vec![one("same"), other_device, other_version, profile, steps, settings], MergeOptions::default())
-            .unwrap();
+    let mut other_firmware = one("firmware");
+    other_firmware.result.system.device.firmware = "2".to_owned();
+    let all = vec![one("same"), other_device, other_firmware, other_version, profile, steps, settings];
+    let merged = merge(all, MergeOptions::default()).unwrap();
     let report = &merged[0].report;
     let names: Vec<&str> = report.sources.iter().map(|source| source.name.as_str()).collect();
     assert_eq!(names, ["same", "steps"]);
     let mut dropped: Vec<&str> = report.dropped.iter().flat_map(|group| &group.sources).map(String::as_str).collect();
     dropped.sort_unstable();
-    assert_eq!(dropped, ["device", "profile", "settings", "version"]);
+    assert_eq!(dropped, ["device", "firmware", "profile", "settings", "version"]);
+}
+
+// A copy counted twice if it had been solved again or was part of a merged result.
+#[test]
+fn values_that_would_count_twice_are_refused() {
+    let flat = [(20.0, 1.2, 3.0), (40.0, 1.2, 3.0), (60.0, 1.2, 3.0)];
+    let run = || source("run", 1000, flat);
+    let mut copy = run();
+    copy.name = "copy".to_owned();
+    let mut solved = MergeSource { times: None, ..copy.clone() };
+    let Answer::IocostTune(answer) = &mut solved.result.answer else { panic!() };
+    let naive = "iocost-tune::name=other,isolation".parse::<BenchSpec>().unwrap();
+    let Properties::IocostTune(properties) = &naive.properties else { panic!() };
+    *answer = solve::solve(answer.clone(), properties);
+    let merged = merge(vec![run(), source("other", 1000, flat)], MergeOptions::default()).unwrap();
+    let merged = MergeSource { name: "merged".to_owned(), result: merged[0].result.clone(), times: None };
+    let error = |sources: Vec<MergeSource>| merge(sources, MergeOptions::default()).unwrap_err().to_string();
+    let copied = "copy is a copy of run: name each run once";
+    assert_eq!(error(vec![run(), source("other", 1000, flat), copy]), copied);
+    assert_eq!(error(vec![run(), solved]), copied, "solved again");
+    let part = |name: &str| format!("{name} is part of merged, which has all its values: name one of them");
+    assert_eq!(error(vec![run(), merged.clone()]), part("run"));
+    assert_eq!(error(vec![merged, source("other", 1000, flat)]), part("other"));
+}
+
+// Groups were chosen by all their sources, also by those that are rejected.
+#[test]
+fn the_group_with_the_most_accepted_sources_is_merged() {
+    let flat = [(20.0, 1.2, 3.0), (40.0, 1.2, 3.0), (60.0, 1.2, 3.0)];
+    let on = |device: &str, name: &str, missed: bool| {
+        let mut source = source(name, 1000, flat);
+        source.result.system.device.model = device.to_owned();
+        source.result.system.missed_requirements.extend(missed.then(|| "swap".to_owned()));
+        source
+    };
+    let sources = || {
+        vec![on("A", "a", true), on("A", "aa", true), on("A", "aaa", false), on("B", "b", false), on("B", "bb", false)]
+    };
+    let accepted = |merged: &[Merged]| -> Vec<Vec<String>> {
+        let of = |merged: &Merged| {
+            let accepted = merged.report.sources.iter().filter(|source| source.rejection.is_none());
+            accepted.map(|source| source.name.clone()).collect()
+        };
+        merged.iter().map(of).collect()
+    };
+    let merged = merge(sources(), MergeOptions::default()).unwrap();
+    assert_eq!(accepted(&merged), [["b", "bb"]]);
+    assert_snapshot!(merged[0].report.to_string(), @r#"
+    iocost-tune
+      version: 0.1 (bench version 2)
+      memory profile: 16
+      device: B, firmware "1"
+      settings: iocost-qos:vrate-max=125,dither
+      sources:
+        + b
+        + bb
+      not merged:
+        version: 0.1 (bench version 2)
+        memory profile: 16
+        device: A, firmware "1"
+        settings: iocost-qos:vrate-max=125,dither
+        - a (missed requirements: swap)
+        - aa (missed requirements: swap)
+        - aaa
+    "#);
+    let multiple = MergeOptions { multiple: true, ..MergeOptions::default() };
+    assert_eq!(accepted(&merge(sources(), multiple).unwrap()), [vec!["b", "bb"], vec!["aaa"]]);
+    let alone = vec![on("A", "a", true), on("B", "b", false)];
+    assert_eq!(accepted(&merge(alone, multiple).unwrap()), [["b"]], "a group of rejected sources ends no merge");
+    let error = merge(vec![on("A", "a", true), on("B", "b", true)], multiple).unwrap_err();
+    assert_eq!(error.to_string(), "no result to merge: a: missed requirements: swap; b: missed requirements: swap");
+}
+
+// Runs without a result were left out without a word.
+#[test]
+fn runs_without_a_result_are_named() {
+    let flat = [(20.0, 1.2, 3.0), (40.0, 1.2, 3.0), (60.0, 1.2, 3.0)];
+    let rejection = Some("iocost-tune was not started".to_owned());
+    let without_result = vec![SourceReport { name: "aborted".to_owned(), rejection }];
+    let sources = MergeSources { results: vec![source("a", 1000, flat)], without_result: without_result.clone() };
+    let merged = super::merge(sources, MergeOptions::default()).unwrap();
+    assert!(merged[0].report.to_string().contains("    - aborted (iocost-tune was not started)\n"));
+    let sources = MergeSources { results: Vec::new(), without_result };
+    let error = super::merge(sources, MergeOptions::default()).unwrap_err().to_string();
+    assert_eq!(error, "no result to merge: expected results of iocost-tune (aborted: iocost-tune was not started)");
 }
 
 #[test]
-fn copy_of_a_run_is_refused() {
+fn the_header_names_the_machines_that_differ() {
     let flat = [(20.0, 1.2, 3.0), (40.0, 1.2, 3.0), (60.0, 1.2, 3.0)];
-    let mut copy = source("run", 1000, flat);
-    copy.name = "copy".to_owned();
-    let error =
-        merge(vec![source("run", 1000, flat), source("other", 1000, flat), copy], MergeOptions::default()).unwrap_err();
-    assert_eq!(error.to_string(), "copy is a copy of run: name each run once");
+    let mut other = source("bb", 1000, flat);
+    other.result.system.kernel = "6.2".to_owned();
+    other.result.system.memory = Bytes(64 << 30);
+    let merged = merge(vec![source("a", 1000, flat), other, source("ccc", 1000, flat)], MergeOptions::default());
+    let header = crate::format::header(&merged.unwrap()[0].result, None);
+    assert!(header.ends_with("merged with another machine: bb: kernel=\"6.2\" memory=64.0G\n"), "{header}");
 }
 
 #[test]
@@ -241,5 +337,5 @@ fn ids_are_merged_separately_on_request() {
     };
     assert_eq!(instances(true), ["iocost-tune@x", "iocost-tune@y"]);
     assert_eq!(instances(false), ["iocost-tune"]);
-    assert!(matches!(merge(Vec::new(), MergeOptions::default()), Err(MergeError::NoSource)));
+    assert!(matches!(merge(Vec::new(), MergeOptions::default()), Err(MergeError::NoSource { .. })));
 }

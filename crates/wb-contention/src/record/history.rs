@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{EndedBench, SequenceEvent, StartedStage};
+use crate::Parameters;
 use crate::measurement::Measurement;
 use crate::merge::MergeReport;
 use crate::runner::{Checkpoint, StageFailure};
+use crate::sequence::{Origin, schedule};
+use crate::spec::BenchSpec;
 use crate::stage::{Instance, Stage, StageKey};
 use crate::system::Mismatch;
 
@@ -22,18 +25,17 @@ pub struct SequenceHistory {
     /// What merged results were merged from.
     merged: BTreeMap<Instance, MergeReport>,
     seed: Option<u64>,
+    /// The benches of the last sequence, as requested.
+    requested: Vec<BenchSpec>,
 }
 
 /// A stage that was started.
 #[derive(Debug, Clone)]
 pub struct RecordedStage {
-    /// Its last start.
     pub start: StartedStage,
     /// When it was first started, for people.
     pub first_started: String,
-    /// Its last checkpoint.
     pub checkpoint: Option<Checkpoint>,
-    /// Its result.
     pub measurement: Option<Measurement>,
     /// Why its last attempt failed.
     pub failure: Option<StageFailure>,
@@ -45,12 +47,11 @@ pub struct RecordedStage {
     pub missed_requirements: BTreeSet<String>,
 }
 
-/// A bench that was started and has no result.
+/// A bench that was requested and has no result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnfinishedBench<'a> {
-    /// The instance.
-    pub instance: &'a Instance,
-    /// Stages that were started.
+    pub instance: Instance,
+    /// Stages that were started; 0: the sequence ended before.
     pub started: usize,
     /// Stages that have a result.
     pub done: usize,
@@ -62,6 +63,9 @@ impl fmt::Display for UnfinishedBench<'_> {
     /// A line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { instance, started, done, failure } = self;
+        if *started == 0 {
+            return write!(f, "{instance}: not started");
+        }
         write!(f, "{instance}: not finished: {done} of {started} started stages have a result")?;
         match failure {
             Some(failure) => write!(f, "; then: {failure}"),
@@ -73,8 +77,9 @@ impl fmt::Display for UnfinishedBench<'_> {
 impl SequenceHistory {
     pub(super) fn add(&mut self, time: &str, event: SequenceEvent) {
         match event {
-            SequenceEvent::SequenceStarted { seed, .. } => {
+            SequenceEvent::SequenceStarted { seed, specs } => {
                 self.seed.get_or_insert(seed);
+                self.requested = specs;
             }
             SequenceEvent::StageStarted(start) => self.start(time, *start),
             SequenceEvent::CheckpointReached { stage, checkpoint } => {
@@ -165,7 +170,8 @@ impl SequenceHistory {
         instances
     }
 
-    /// The benches that were started and have no result, in the order in which they were started.
+    /// The benches without a result: first those that were started, in the order of their starts, then those that the
+    /// last sequence did not reach.
     pub fn unfinished(&self) -> Vec<UnfinishedBench<'_>> {
         let mut benches: Vec<UnfinishedBench<'_>> = Vec::new();
         for recorded in self.order.iter().filter_map(|key| self.stages.get(key)) {
@@ -173,18 +179,30 @@ impl SequenceHistory {
             if self.ended.contains_key(instance) {
                 continue;
             }
-            let at = benches.iter().position(|bench| bench.instance == instance).unwrap_or_else(|| {
-                benches.push(UnfinishedBench { instance, started: 0, done: 0, failure: None });
+            let index = benches.iter().position(|bench| bench.instance == *instance).unwrap_or_else(|| {
+                benches.push(UnfinishedBench { instance: instance.clone(), started: 0, done: 0, failure: None });
                 benches.len() - 1
             });
-            let bench = &mut benches[at];
+            let bench = &mut benches[index];
             bench.started += 1;
             match recorded.measurement {
                 Some(_) => bench.done += 1,
                 None => bench.failure = recorded.failure.as_ref().or(bench.failure),
             }
         }
+        for instance in self.requested_instances() {
+            if !self.ended.contains_key(&instance) && !benches.iter().any(|bench| bench.instance == instance) {
+                benches.push(UnfinishedBench { instance, started: 0, done: 0, failure: None });
+            }
+        }
         benches
+    }
+
+    /// The instances that the last sequence was to have; what it added for them depends on parameters of its time.
+    fn requested_instances(&self) -> Vec<Instance> {
+        // A sequence that cannot be ordered was refused before it started.
+        let jobs = schedule(&self.requested, &Parameters::default()).unwrap_or_default();
+        jobs.into_iter().filter(|job| job.origin == Origin::Requested).map(|job| job.instance).collect()
     }
 
     /// When the first stage of an instance's result started, and when the bench ended, for people.

@@ -1,4 +1,4 @@
-//! Sequences: which benches are run in which order, what of them is there already, and what each stage measures.
+//! Sequences: the order of benches, their existing results, and what each stage measures.
 
 mod plan;
 mod qos;

@@ -86,7 +86,7 @@ impl PlannedJob {
     }
 }
 
-/// Plans a sequence from what is recorded. What follows from benches that have not ended yet stays open.
+/// Plans a sequence from the records of earlier benches. Stages that depend on unfinished benches stay open.
 ///
 /// # Errors
 /// If the sequence cannot be executed.

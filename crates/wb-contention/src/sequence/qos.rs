@@ -60,9 +60,8 @@ impl QosStage {
 
     /// Its `storage`.
     pub(crate) fn storage(&self, job: &Job, properties: &IocostQosProperties, context: &JobContext<'_>) -> Stage {
-        let loops = if self.index == 0 { properties.storage_base_loops } else { properties.storage_loops };
-        let (rps_max, requests) = (properties.rps_max, properties.requests);
-        let work = StorageWork { loops, rps_max, requests, ..StorageWork::default() };
+        let loops = if self.index == 0 { properties.storage_base_loops } else { properties.storage.loops };
+        let work = StorageWork { loops, ..properties.storage };
         self.stage(job, Work::Storage(work), context, None)
     }
 

@@ -10,14 +10,8 @@ use crate::{Bench, Parameters};
 /// A sequence that cannot be executed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
-    /// Two instances of a bench have the same id.
     #[error("duplicate id `{id}` of {bench}: expected a unique one for each instance")]
-    DuplicateId {
-        /// The bench.
-        bench: Bench,
-        /// The id.
-        id: String,
-    },
+    DuplicateId { bench: Bench, id: String },
 }
 
 /// Orders the requested benches. Where one needs an answer that is neither in force nor given by an earlier one, a later one
@@ -58,7 +52,7 @@ impl Scheduler {
                 continue;
             }
             let later = self.waiting.iter().position(|spec| gives(spec) == Some(*required));
-            match later.and_then(|at| self.waiting.remove(at)) {
+            match later.and_then(|position| self.waiting.remove(position)) {
                 Some(later) => self.add(later, Origin::Requested),
                 None => self.add(default_spec(*required, bench), Origin::RequiredBy(bench)),
             }
@@ -68,8 +62,8 @@ impl Scheduler {
     }
 }
 
-/// The benches whose answers a bench needs. The protection of `storage`'s footprint, which is part of `iocost-qos`, is
-/// that of hashd at full load.
+/// The benches whose answers a bench needs. `iocost-qos` measures the protection of `storage`'s footprint, which is
+/// hashd's protection at full load.
 fn requirements(bench: Bench) -> &'static [Bench] {
     match bench {
         Bench::IocostParams | Bench::HashdParams | Bench::Storage => &[],

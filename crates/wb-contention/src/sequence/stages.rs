@@ -12,15 +12,13 @@ use crate::{Bench, Parameters, QosOverride};
 /// What the stages of a bench depend on besides its specification.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JobContext<'a> {
-    /// The machine.
     pub(crate) system: &'a SystemInfo,
     /// The memory profile, in GiB.
     pub(crate) mem_profile: Option<u32>,
-    /// The parameters in force.
     pub(crate) parameters: Parameters,
     /// A random number from 0 to 1.
     pub(crate) random: f64,
-    /// By how much durations are shortened.
+    /// Factor by which durations are shortened.
     pub(crate) time_scale: Option<TimeScale>,
 }
 

@@ -1,8 +1,8 @@
 //! Fits lines to noisy points: flat, rising, falling, or with a single peak.
 //!
-//! A line is a constant plus one or two ramps, each 0 before its first knot and 1 after its second. For given knots, the
-//! heights follow from linear least squares. Of all knots that are midway between neighbouring points, and far enough
-//! apart, those are chosen that leave the smallest error; each further segment has to reduce it by 2.5 %.
+//! A line is a constant plus one or two ramps, each 0 before its first knot and 1 after its second. For given knots,
+//! the heights follow from linear least squares. Candidates for knots are midway between neighbouring points, and far
+//! enough apart. The knots with the smallest error are chosen; each further segment has to reduce the error by 2.5 %.
 
 use super::polyline::{Point, Polyline};
 
@@ -19,7 +19,7 @@ pub enum Shape {
     Peak,
 }
 
-/// By how much each segment has to reduce the error.
+/// Factor by which each segment has to reduce the error.
 const SEGMENT_FACTOR: f64 = 1.025;
 /// Shortest segment, in percent of vrate.
 const MIN_SEGMENT: f64 = 10.0;

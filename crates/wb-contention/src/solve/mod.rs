@@ -24,7 +24,6 @@ pub use target::SolvedQos;
 /// Results that have no solution.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SolveError {
-    /// Nothing was measured at a fixed vrate.
     #[error(
         "no setting of iocost-qos has a fixed vrate: iocost-tune needs several, such as `iocost-qos:vrate-intvs=25`"
     )]
@@ -40,10 +39,8 @@ pub enum SolveError {
 /// If nothing was measured at a fixed vrate.
 pub fn tune(result: &BenchResult, properties: &IocostTuneProperties) -> Result<TuneAnswer, SolveError> {
     let Answer::IocostQos(qos) = &result.answer else { return Err(SolveError::NotQos) };
-    let mut required: Vec<Series> = Series::always().chain(properties.series.iter().copied()).collect();
-    required.extend(properties.all_solutions().iter().flat_map(|solution| solution.target.series()));
-    let series: BTreeMap<Series, FittedSeries> =
-        required.into_iter().map(|series| (series, FittedSeries::unfitted(points(qos, series)))).collect();
+    let required = Series::always().chain(required_series(properties));
+    let series: BTreeMap<Series, FittedSeries> = required.map(|series| (series, values(qos, series))).collect();
     if series.get(&Series::Mof).is_none_or(|mof| mof.points.is_empty()) {
         return Err(SolveError::NoFixedVrate);
     }
@@ -60,19 +57,31 @@ pub fn tune(result: &BenchResult, properties: &IocostTuneProperties) -> Result<T
     Ok(solve(answer, properties))
 }
 
-/// The values of a series at fixed vrates.
-fn points(qos: &QosAnswer, series: Series) -> Vec<Point> {
+/// The series that properties require in addition to the ones that are always analysed.
+pub(crate) fn required_series(properties: &IocostTuneProperties) -> Vec<Series> {
+    let mut required: Vec<Series> = properties.series.iter().copied().collect();
+    required.extend(properties.all_solutions().iter().flat_map(|solution| solution.target.series()));
+    required
+}
+
+/// The values of a series at fixed vrates, without a line.
+pub(crate) fn values(qos: &QosAnswer, series: Series) -> FittedSeries {
     let points = qos.stages.iter().filter_map(|stage| {
         let vrate = stage.change?.as_fixed_vrate()?;
         Some(Point { x: vrate, y: stage.found.as_ref().filter(|found| found.is_valid())?.value(series, qos.isol_pct)? })
     });
-    points.collect()
+    FittedSeries::unfitted(points.collect())
 }
 
 /// Fits the series of an answer again, and computes solutions, from nothing but the answer.
 pub fn solve(mut answer: TuneAnswer, properties: &IocostTuneProperties) -> TuneAnswer {
     let isolation = answer.series.get(&Series::Isol).map(|series| series.fitted(Series::Isol, None));
-    let limit = isolation.as_ref().and_then(|series| series.line.as_ref()?.falls_below(answer.isol_thr));
+    let limit = isolation.as_ref().and_then(|series| {
+        let line = series.line.as_ref()?;
+        // Where isolation is insufficient everywhere, nothing counts.
+        let is_below = line.extremes().1 < answer.isol_thr;
+        if is_below { Some(f64::NEG_INFINITY) } else { line.falls_below(answer.isol_thr) }
+    });
     for (series, fitted) in &mut answer.series {
         *fitted = fitted.fitted(*series, limit);
     }
@@ -87,7 +96,7 @@ pub fn solve(mut answer: TuneAnswer, properties: &IocostTuneProperties) -> TuneA
 }
 
 impl Target {
-    /// The series that it needs besides those that are always analysed.
+    /// The series that it needs in addition to the ones that are always analysed.
     fn series(self) -> Vec<Series> {
         use crate::series::OverTime::Mean;
         use crate::spec::LatencyKind::{Read, Write};

@@ -18,8 +18,8 @@ pub struct Point {
 pub struct Polyline(Vec<Point>);
 
 impl Polyline {
-    /// A line through points; `None` without points, or if they are not in order. Of several at one vrate, the first
-    /// counts.
+    /// A line through points; `None` without points, or if they are not in order. If several are at one vrate, the
+    /// first counts.
     pub fn new(mut points: Vec<Point>) -> Option<Self> {
         points.dedup_by(|next, first| next.x == first.x);
         let is_ordered = points.windows(2).all(|pair| pair[0].x < pair[1].x);
@@ -44,8 +44,9 @@ impl Polyline {
 
     /// The value at a vrate; beyond its ends, the nearest segment goes on.
     fn extrapolate(&self, x: f64) -> f64 {
-        let at = self.0.windows(2).position(|pair| x <= pair[1].x).unwrap_or(self.0.len().saturating_sub(2));
-        let Some([a, b]) = self.0.get(at..at + 2).and_then(|pair| <&[Point; 2]>::try_from(pair).ok()) else {
+        let position = self.0.windows(2).position(|pair| x <= pair[1].x).unwrap_or(self.0.len().saturating_sub(2));
+        let Some([a, b]) = self.0.get(position..position + 2).and_then(|pair| <&[Point; 2]>::try_from(pair).ok())
+        else {
             return self.0[0].y;
         };
         // Flat segments are recognised by equal values, so these must not be rounded.
@@ -71,6 +72,24 @@ impl Polyline {
         let (first, last) = self.range();
         let (first, last) = (first.max(low), last.min(high));
         (first <= last).then(|| self.with_range(first, last))
+    }
+
+    /// The line with nothing above a value, which it reaches where it reached it before.
+    pub fn at_most(&self, highest: f64) -> Self {
+        let mut points = Vec::with_capacity(self.0.len() + 1);
+        for (index, point) in self.0.iter().enumerate() {
+            if let Some(before) = index.checked_sub(1).map(|before| self.0[before])
+                && (before.y > highest) != (point.y > highest)
+                && before.y != highest
+                && point.y != highest
+            {
+                let x = before.x + (highest - before.y) * (point.x - before.x) / (point.y - before.y);
+                points.push(Point { x, y: highest });
+            }
+            points.push(Point { x: point.x, y: point.y.min(highest) });
+        }
+        points.dedup_by(|next, first| next.x == first.x);
+        Self(points)
     }
 
     /// Its smallest and its largest value.
@@ -105,6 +124,19 @@ mod tests {
         let line = line(&[(1.0, 1.0), (2.0, 1.0), (3.0, 2.0), (4.0, 2.0)]);
         let values = [0.5, 1.5, 2.5, 3.5, 4.5].map(|x| line.eval(x));
         assert_eq!(values, [1.0, 1.0, 1.5, 2.0, 2.0]);
+    }
+
+    // Limiting a line by moving its end moved the other end, too, and with it every solution.
+    #[test]
+    fn a_line_that_is_cut_is_the_same_below() {
+        let falling = line(&[(0.0, 1.5), (10.0, 1.5), (20.0, 0.5), (30.0, 0.5)]);
+        assert_eq!(falling.at_most(1.0), line(&[(0.0, 1.0), (10.0, 1.0), (15.0, 1.0), (20.0, 0.5), (30.0, 0.5)]));
+        for (highest, x) in [1.0, 1.2, 1.5, 2.0].iter().flat_map(|y| (0..=30).map(move |x| (*y, f64::from(x)))) {
+            let difference = falling.at_most(highest).eval(x) - falling.eval(x).min(highest);
+            assert!(difference.abs() < 1e-12, "{highest} at {x}");
+        }
+        assert_eq!(falling.at_most(1.0).falls_below(0.75), falling.falls_below(0.75));
+        assert_eq!(line(&[(1.0, 7.0)]).at_most(1.0), line(&[(1.0, 1.0)]));
     }
 
     #[test]

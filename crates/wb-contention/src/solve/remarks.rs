@@ -1,7 +1,7 @@
 //! Remarks about a device, from its series.
 
 use super::polyline::Polyline;
-use crate::answer::TuneAnswer;
+use crate::answer::{SolutionAnswer, TuneAnswer};
 use crate::figures;
 use crate::series::OverTime;
 use crate::spec::{LatencyKind, Target};
@@ -17,6 +17,7 @@ const WIDE_DELTA: f64 = 0.05;
 pub(super) fn remarks(answer: &TuneAnswer, scale: (f64, f64)) -> Vec<String> {
     let mut remarks: Vec<String> =
         LatencyKind::ALL.into_iter().flat_map(|kind| latency_remarks(answer, kind, scale)).collect();
+    remarks.extend(answer.solutions.iter().filter_map(|solution| extrapolation(answer, solution)));
     remarks.extend(answer.solutions.iter().filter_map(|solution| {
         let is_fixed = matches!(
             solution.solution.target,
@@ -34,6 +35,21 @@ pub(super) fn remarks(answer: &TuneAnswer, scale: (f64, f64)) -> Vec<String> {
         })
     }));
     remarks
+}
+
+/// Remarks that a solution is outside of the measured vrates, where its effect is unknown.
+fn extrapolation(answer: &TuneAnswer, solution: &SolutionAnswer) -> Option<String> {
+    let vrate = solution.solved.as_ref()?.scale * 100.0;
+    let mof = answer.series.get(&Series::Mof)?;
+    let vrates = || mof.points.iter().chain(&mof.rejected).map(|point| point.x);
+    let (lowest, highest) = (vrates().min_by(f64::total_cmp)?, vrates().max_by(f64::total_cmp)?);
+    (vrate > highest || vrate < lowest).then(|| {
+        format!(
+            "{}: its highest vrate of {vrate:.1} is outside of those that were measured, {lowest:.1} to {highest:.1}: \
+             its figures are those of the nearest one",
+            solution.solution.name
+        )
+    })
 }
 
 fn latency_remarks(answer: &TuneAnswer, kind: LatencyKind, scale: (f64, f64)) -> Vec<String> {

@@ -35,7 +35,8 @@ impl FittedSeries {
         Self::unfitted(all.into_iter().flatten().copied().collect())
     }
 
-    /// Fits the line again. `isolated_up_to` is the vrate beyond which isolation is insufficient.
+    /// Fits the line again. `isolated_up_to` is the vrate beyond which isolation is insufficient: minus infinity if it is
+    /// everywhere.
     pub(super) fn fitted(&self, series: Series, isolated_up_to: Option<f64>) -> Self {
         let mut points: Vec<Point> = [&self.points, &self.rejected].into_iter().flatten().copied().collect();
         sort(&mut points);
@@ -57,6 +58,9 @@ impl FittedSeries {
             rejected.extend(points.extract_if(.., |_| is_outlier.next().unwrap_or(false)));
             // Without the outliers the line may be shorter; it is still meant for the whole range.
             line = fit(&points, shape).map(|line| line.with_range(first, last));
+        }
+        if is_share(series) {
+            line = line.map(|line| line.at_most(1.0));
         }
         sort(&mut rejected);
         let error = line.as_ref().map_or(0.0, |line| error(points.iter().chain(&rejected), line));
@@ -81,6 +85,11 @@ fn shape(series: Series) -> Shape {
         Series::Isol | Series::IsolPct(_) | Series::IsolMean => Shape::Falling,
         Series::WorkCsv => Shape::Any,
     }
+}
+
+/// Whether it is a share, which a line through values near 1 may exceed.
+fn is_share(series: Series) -> bool {
+    matches!(series, Series::Isol | Series::IsolPct(_) | Series::IsolMean)
 }
 
 /// Whether it means something only where isolation is sufficient.
@@ -131,11 +140,25 @@ mod tests {
     }
 
     #[test]
+    fn no_line_of_a_share_is_above_1() {
+        // Ever less isolation, in a range too short for several segments.
+        let points = [(80.0, 1.0), (85.0, 1.0), (90.0, 0.95), (95.0, 0.8)].map(|(x, y)| Point { x, y });
+        let above = |series: Series| {
+            FittedSeries::unfitted(points.to_vec()).fitted(series, None).line.unwrap().extremes().1 > 1.0
+        };
+        assert!(above(Series::WorkCsv), "a line of other values may be above them");
+        let shares = [Series::Isol, Series::IsolPct(Percentile::P50), Series::IsolMean];
+        assert!(!shares.into_iter().any(above));
+    }
+
+    #[test]
     fn a_protected_footprint_counts_only_where_isolation_is_sufficient() {
         let fitted = series(|_| 1.3).fitted(Series::Amof, Some(62.0));
         assert_eq!(fitted.points.len(), 12);
         assert_eq!(fitted.line.unwrap().range(), (5.0, 62.0));
         assert_eq!(series(|_| 1.3).fitted(Series::Mof, Some(62.0)).points.len(), 20);
+        let nowhere = series(|_| 1.3).fitted(Series::Amof, Some(f64::NEG_INFINITY));
+        assert_eq!((nowhere.points.len(), nowhere.rejected.len(), nowhere.line), (0, 20, None));
     }
 
     #[test]

@@ -68,8 +68,8 @@ pub(super) fn solve(target: Target, answer: &TuneAnswer, range: (f64, f64)) -> O
     })
 }
 
-/// By how much a solution at the end of a slope is shifted onto the flat part: the steeper the slope of the footprint and
-/// the larger the error of its line, the further would a small error lead from the target.
+/// Distance by which a solution at the end of a slope is shifted onto the flat part. It grows with the slope of the
+/// footprint and the error of its line, as a small error would then lead further from the target.
 fn margin(answer: &TuneAnswer) -> f64 {
     let margin = || {
         let mof = answer.series.get(&Series::Mof)?;
@@ -189,8 +189,8 @@ impl Solver<'_> {
         }
     }
 
-    /// A part of the vrates over which a latency rises, as a range within which io.cost lowers the vrate when that latency
-    /// exceeds what it is at the upper end.
+    /// A part of the vrates over which a latency rises, as a range for io.cost. Within the range, io.cost lowers the
+    /// vrate when the latency exceeds its value at the upper end.
     fn latency_slope_range(
         &self,
         kind: LatencyKind,

@@ -9,6 +9,7 @@ use wb_model::Bytes;
 use super::protection::{MemHog, MemHogTune};
 use super::{
     HashdParamsProperties, IocostParamsProperties, IocostQosProperties, IocostTuneProperties, StorageProperties,
+    StorageWork,
 };
 use crate::Bench;
 
@@ -54,7 +55,7 @@ impl PropertyDeclaration {
 
 impl BenchDeclaration {
     /// The declaration of a bench.
-    pub fn of(bench: Bench) -> Self {
+    pub fn new(bench: Bench) -> Self {
         let mut properties = vec![
             without_default("id", "Name that distinguishes several instances of a bench"),
             without_default(
@@ -106,15 +107,10 @@ fn requests() -> [PropertyDeclaration; 3] {
     ]
 }
 
-fn storage() -> Vec<PropertyDeclaration> {
-    let StorageProperties { apply, commit, work: default } = StorageProperties::default();
-    let mut properties = Vec::from(reuse(apply, commit));
-    properties.extend([
-        first("loops", default.loops, "Number of measurements"),
-        first("rps-max", default.rps_max, "Maximum rate of the faked CPU, in requests per second"),
-    ]);
-    properties.extend(requests());
-    properties.extend([
+/// When a measurement of the available memory counts.
+fn available_memory() -> [PropertyDeclaration; 3] {
+    let default = StorageWork::default();
+    [
         first(
             "mem-avail-err-max",
             default.mem_avail_err_max,
@@ -126,7 +122,18 @@ fn storage() -> Vec<PropertyDeclaration> {
             default.mem_avail_outer_retries,
             "Repetitions after the available memory has been determined again",
         ),
+    ]
+}
+
+fn storage() -> Vec<PropertyDeclaration> {
+    let StorageProperties { apply, commit, work: default } = StorageProperties::default();
+    let mut properties = Vec::from(reuse(apply, commit));
+    properties.extend([
+        first("loops", default.loops, "Number of measurements"),
+        first("rps-max", default.rps_max, "Maximum rate of the faked CPU, in requests per second"),
     ]);
+    properties.extend(requests());
+    properties.extend(available_memory());
     properties
 }
 
@@ -148,10 +155,16 @@ fn iocost_qos() -> Vec<PropertyDeclaration> {
         first("vrate-min", default.vrate_min, "Lowest vrate of the steps, in percent"),
         first("vrate-max", default.vrate_max, "Highest vrate of the steps, in percent"),
         first("vrate-intvs", default.vrate_intvs, "Number of steps; without any setting five from 100 to 20"),
-        without_default("dither", "Shift the steps randomly, by up to half a step or the given percent of vrate"),
+        without_default(
+            "dither",
+            "Shift the steps randomly, by up to half a step or the given percent of vrate; from 0 downwards",
+        ),
         first("storage-base-loops", default.storage_base_loops, "Measurements of storage without io.cost"),
-        first("storage-loops", default.storage_loops, "Measurements of storage with each setting"),
-        first("rps-max", default.rps_max, "Maximum rate of the faked CPU of storage, in requests per second"),
+        first("storage-loops", default.storage.loops, "Measurements of storage with each setting"),
+        first("rps-max", default.storage.rps_max, "Maximum rate of the faked CPU of storage, in requests per second"),
+    ]);
+    properties.extend(available_memory());
+    properties.extend([
         first(
             "isol-pct",
             default.isol_pct,
@@ -220,14 +233,21 @@ mod tests {
     fn suggested(text: &str) -> Vec<String> {
         let mistakes = BenchSpec::parse(text).unwrap_err();
         let help = mistakes.as_slice().last().and_then(|mistake| mistake.help()).unwrap().to_owned();
-        let mut names: Vec<String> =
-            help.strip_prefix("expected one of ").unwrap().split(", ").map(str::to_owned).collect();
+        let mut names: Vec<String> = help
+            .strip_prefix("expected one of ")
+            .unwrap()
+            .split(';')
+            .next()
+            .unwrap()
+            .split(", ")
+            .map(str::to_owned)
+            .collect();
         names.sort();
         names
     }
 
     fn declared(bench: Bench, group: PropertyGroup) -> Vec<String> {
-        let all = BenchDeclaration::of(bench).properties.into_iter().filter(|one| one.group == group);
+        let all = BenchDeclaration::new(bench).properties.into_iter().filter(|one| one.group == group);
         let mut names: Vec<String> =
             all.map(|one| one.name).filter(|name| !name.contains(|c: char| c.is_ascii_uppercase())).collect();
         names.sort();

@@ -7,27 +7,40 @@ use wb_diagnostics::{Diagnostic, Diagnostics, SourceText};
 use super::reader::{self, Group, GroupReader};
 use super::{Name, refuse_stages};
 use crate::Bench;
+use crate::stage::{Instance, InstanceLabel};
 
 /// What to show of a bench: `BENCH[:OPTION,…]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FormatSpec {
-    /// The bench.
     pub bench: Bench,
     /// One instance; `None`: all of the bench.
     pub id: Option<String>,
-    /// Options of its output.
+    /// The label with which an instance is shown: `iocost-tune.2`.
+    pub label: Option<InstanceLabel>,
     pub options: FormatOptions,
 }
 
 /// Options of the output of a bench.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FormatOptions {
-    /// Of `iocost-qos`: all figures of the benches that it consists of.
+    /// For `iocost-qos`: all figures of the benches that it consists of.
     pub sub_full: bool,
-    /// Of `iocost-tune`: a few lines instead of all.
+    /// For `storage`: statistics of the kernel.
+    pub statistics: Statistics,
+    /// For `iocost-tune`: a few lines instead of all.
     pub high_level: bool,
-    /// Of `iocost-tune`: write a PDF.
+    /// For `iocost-tune`: write a PDF.
     pub pdf: Option<PdfFile>,
+}
+
+/// Which statistics of the kernel are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Statistics {
+    #[default]
+    None,
+    /// The statistics that show how memory is reclaimed.
+    Main,
+    All,
 }
 
 /// Where a PDF is written.
@@ -35,7 +48,6 @@ pub struct FormatOptions {
 pub enum PdfFile {
     /// The name of the run with `.pdf`.
     OfRun,
-    /// A file.
     At(PathBuf),
 }
 
@@ -52,13 +64,18 @@ impl super::value::Value for PdfFile {
 }
 
 impl FormatSpec {
+    /// Whether it includes an instance.
+    pub fn includes(&self, instance: &Instance) -> bool {
+        instance.is_selected(self.bench, self.id.as_deref(), self.label.as_ref())
+    }
+
     /// Parses an argument of `format`.
     ///
     /// # Errors
     /// All mistakes, each with its position.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
         let source = SourceText::new("command line", text);
-        let (bench, groups) = reader::split(&source)?;
+        let (bench, label, groups) = reader::split_instance(&source)?;
         let mut groups = groups.into_iter();
         let mut first = GroupReader::new(&source, groups.next().unwrap_or(Group::empty(text.len())));
         refuse_stages(bench, &groups.collect::<Vec<_>>(), &source)?;
@@ -76,6 +93,6 @@ impl FormatSpec {
         if options.pdf.is_some() && options.high_level {
             return Err(Diagnostic::new("`pdf` and `high-level` exclude each other").into());
         }
-        Ok(Self { bench, id, options })
+        Ok(Self { bench, id, label, options })
     }
 }

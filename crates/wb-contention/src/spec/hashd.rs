@@ -7,7 +7,7 @@ use wb_model::Bytes;
 
 use super::reader::{Group, GroupReader};
 use super::refuse_stages;
-use super::value::{Count, Property};
+use super::value::{Count, Property, Size};
 use crate::Bench;
 
 /// Properties of the requests of hashd; what is `None` has hashd's own default.
@@ -25,7 +25,7 @@ pub struct RequestProperties {
 impl RequestProperties {
     pub(super) fn take(group: &mut GroupReader<'_>) -> Self {
         Self {
-            hash_size: group.take("hash-size"),
+            hash_size: group.take::<Size>("hash-size").map(|size| size.0),
             chunk_pages: group.take::<Count>("chunk-pages").map(|count| count.0),
             log_bps: group.take("log-bps"),
         }
@@ -52,7 +52,6 @@ pub struct HashdParamsProperties {
     pub fake_cpu_load: bool,
     /// Maximum rate of a faked CPU, in requests per second; `None`: [`Self::FAKE_RPS_MAX`] if it is faked.
     pub rps_max: Option<u32>,
-    /// Properties of the requests.
     pub requests: RequestProperties,
 }
 

@@ -10,6 +10,7 @@ mod params;
 mod protection;
 mod qos;
 mod reader;
+mod selected;
 mod storage;
 mod tune;
 mod value;
@@ -26,11 +27,12 @@ use reader::{Group, GroupReader};
 use value::Property;
 
 pub use declaration::{BenchDeclaration, PropertyDeclaration, PropertyGroup};
-pub use format::{FormatOptions, FormatSpec, PdfFile};
+pub use format::{FormatOptions, FormatSpec, PdfFile, Statistics};
 pub use hashd::{HashdParamsProperties, RequestProperties};
 pub use params::IocostParamsProperties;
 pub use protection::{HogSpeed, MemHog, MemHogTune, ProtectionProperties, Scenario};
 pub use qos::{Dither, IocostQosProperties, parse_override};
+pub use selected::SelectedBench;
 pub use storage::{StorageProperties, StorageWork};
 pub use tune::{IocostTuneProperties, LatencyKind, Solution, Target};
 
@@ -49,17 +51,17 @@ pub struct BenchSpec {
 /// The properties of a bench.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Properties {
-    /// Of `storage`.
+    /// The properties of `storage`.
     Storage(StorageProperties),
-    /// Of `iocost-params`.
+    /// The properties of `iocost-params`.
     IocostParams(IocostParamsProperties),
-    /// Of `hashd-params`.
+    /// The properties of `hashd-params`.
     HashdParams(HashdParamsProperties),
-    /// Of `iocost-qos`.
+    /// The properties of `iocost-qos`.
     IocostQos(IocostQosProperties),
-    /// Of `iocost-tune`.
+    /// The properties of `iocost-tune`.
     IocostTune(IocostTuneProperties),
-    /// Of `protection`.
+    /// The properties of `protection`.
     Protection(ProtectionProperties),
 }
 
@@ -94,10 +96,22 @@ impl BenchSpec {
     /// # Errors
     /// All mistakes, each with its position.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
-        let source = SourceText::new("command line", text);
+        Self::parse_from("command line", text)
+    }
+
+    /// Parses a specification; `origin` is where it was written, for messages.
+    ///
+    /// # Errors
+    /// All mistakes, each with its position.
+    pub fn parse_from(origin: &str, text: &str) -> Result<Self, Diagnostics> {
+        let source = SourceText::new(origin, text);
         let (bench, groups) = reader::split(&source)?;
+        Self::read(&source, bench, groups)
+    }
+
+    fn read(source: &SourceText, bench: Bench, groups: Vec<Group<'_>>) -> Result<Self, Diagnostics> {
         let mut groups = groups.into_iter();
-        let mut first = GroupReader::new(&source, groups.next().unwrap_or(Group::empty(text.len())));
+        let mut first = GroupReader::new(source, groups.next().unwrap_or(Group::empty(source.text.len())));
         let id = first.take::<Name>("id").map(|name| name.0);
         let passive = first.take("passive");
         let rest: Vec<Group<'_>> = groups.collect();

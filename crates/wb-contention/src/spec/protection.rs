@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use wb_diagnostics::Diagnostics;
 use wb_model::Bytes;
 
-use super::qos::take_isol_pct;
+use super::qos::{DEFAULT_ISOL_THR, take_isol_pct, take_isol_thr};
 use super::reader::{Group, GroupReader, stages};
 use super::value::{Count, Fraction, Property, Value};
 use crate::Percentile;
@@ -131,7 +131,7 @@ impl MemHogTune {
     /// The scenario with defaults, for footprints of a range.
     pub fn between(size_min: Bytes, size_max: Bytes) -> Self {
         let MemHog { load, speed, .. } = MemHog::default();
-        Self { load, speed, size_min, size_max, intvs: 10, isol_pct: Percentile::P05, isol_thr: 0.9 }
+        Self { load, speed, size_min, size_max, intvs: 10, isol_pct: Percentile::P05, isol_thr: DEFAULT_ISOL_THR }
     }
 }
 
@@ -210,7 +210,7 @@ fn read_mem_hog_tune(group: &mut GroupReader<'_>) -> MemHogTune {
         size_max,
         intvs: group.take::<Count>("intvs").map_or(default.intvs, |count| count.0),
         isol_pct: take_isol_pct(group),
-        isol_thr: group.take("isol-thr").map_or(default.isol_thr, |Fraction(threshold)| threshold),
+        isol_thr: take_isol_thr(group),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use wb_diagnostics::{Diagnostics, SourceText};
 
-use super::hashd::{HashdParamsProperties, RequestProperties};
 use super::reader::{Group, GroupReader, stages};
-use super::value::{Count, Fraction, Property, Value, plain_number};
+use super::storage::StorageWork;
+use super::value::{Count, Property, UnitFraction, Value, plain_number};
 use crate::iocost::round_hundredths;
 use crate::{PERCENTILES, Percentile, QosOverride};
 
@@ -21,19 +21,15 @@ pub struct IocostQosProperties {
     pub dither: Option<Dither>,
     /// Measurements of `storage` without io.cost.
     pub storage_base_loops: u32,
-    /// Measurements of `storage` with each setting.
-    pub storage_loops: u32,
-    /// Maximum rate of the faked CPU in `storage`, in requests per second.
-    pub rps_max: u32,
-    /// Properties of the requests in `storage`.
-    pub requests: RequestProperties,
+    /// `storage` with each setting.
+    pub storage: StorageWork,
     /// Percentile of the isolation over the seconds that decides whether a footprint is protected.
     pub isol_pct: Percentile,
     /// Isolation that it has to reach.
     pub isol_thr: f64,
     /// Repetitions of `storage` after a failure.
     pub retries: u32,
-    /// Whether a setting whose `storage` fails is left out, rather than ending the bench.
+    /// Whether a setting is left out if its `storage` fails, rather than ending the bench.
     pub allow_fail: bool,
     /// Whether settings are measured that throttle the device too much.
     pub ignore_min_perf: bool,
@@ -44,9 +40,9 @@ pub struct IocostQosProperties {
 /// A shift of the steps of the vrate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Dither {
-    /// By up to half a step.
+    /// A shift of up to half a step.
     HalfStep,
-    /// By up to this many percent of vrate.
+    /// A shift of up to this many percent of vrate.
     Distance(f64),
 }
 
@@ -75,11 +71,9 @@ impl Default for IocostQosProperties {
             vrate_intvs: 0,
             dither: None,
             storage_base_loops: 3,
-            storage_loops: 1,
-            rps_max: HashdParamsProperties::FAKE_RPS_MAX,
-            requests: RequestProperties::default(),
+            storage: StorageWork { loops: 1, ..StorageWork::default() },
             isol_pct: Percentile::P05,
-            isol_thr: 0.9,
+            isol_thr: DEFAULT_ISOL_THR,
             retries: 1,
             allow_fail: false,
             ignore_min_perf: false,
@@ -96,25 +90,29 @@ impl IocostQosProperties {
             0 => return None,
             steps => steps,
         };
-        // From 0, the steps begin above it: 4 up to 10 are 10, 7.5, 5, 2.5. From another vrate, both ends are included.
-        let step = match self.vrate_min {
-            0.0 => self.vrate_max / f64::from(steps),
-            min if steps > 1 => (self.vrate_max - min) / f64::from(steps - 1),
-            min => self.vrate_max - min,
-        };
-        Some((step, if self.vrate_min == 0.0 { step } else { self.vrate_min }))
+        // From 0, the steps begin above it: 4 up to 10 are 10, 7.5, 5, 2.5. From another vrate, both ends are included, and a
+        // single step is the highest.
+        Some(match self.vrate_min {
+            0.0 => {
+                let step = self.vrate_max / f64::from(steps);
+                (step, step)
+            }
+            min if steps > 1 => ((self.vrate_max - min) / f64::from(steps - 1), min),
+            min => (self.vrate_max - min, self.vrate_max),
+        })
     }
 
     /// The shift of the steps, in percent of vrate, for a random number from 0 to 1.
     pub fn shift(&self, random: f64) -> f64 {
         let Some((dither, (step, _))) = self.dither.zip(self.step()) else { return 0.0 };
-        let distance = match dither {
-            Dither::HalfStep => step / 2.0,
-            Dither::Distance(distance) => distance,
-        };
-        // Below the lowest step of a range from 0 is room for another one, so its steps are shifted downwards only.
-        let downwards = if self.vrate_min == 0.0 { distance } else { 0.0 };
-        distance * (2.0 * random - 1.0) - downwards
+        // Below the lowest step of a range from 0 is room for another one, so its steps are shifted downwards only, by up to
+        // a whole one.
+        match (dither, self.vrate_min) {
+            (Dither::HalfStep, 0.0) => step * (random - 1.0),
+            (Dither::HalfStep, _) => step * (random - 0.5),
+            (Dither::Distance(distance), 0.0) => distance * (random - 1.0),
+            (Dither::Distance(distance), _) => distance * (2.0 * random - 1.0),
+        }
     }
 
     /// The settings to measure: those given, then the steps of the vrate from the highest, shifted by `shift` percent.
@@ -131,17 +129,19 @@ impl IocostQosProperties {
 
 pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<IocostQosProperties, Diagnostics> {
     let default = IocostQosProperties::default();
+    first.accept_prefixed("storage-", &StorageWork::PROPERTIES);
     let mut properties = IocostQosProperties {
         vrate_min: first.take("vrate-min").unwrap_or(default.vrate_min),
         vrate_max: first.take("vrate-max").unwrap_or(default.vrate_max),
         vrate_intvs: first.take("vrate-intvs").unwrap_or(default.vrate_intvs),
         dither: first.take("dither"),
         storage_base_loops: first.take::<Count>("storage-base-loops").map_or(default.storage_base_loops, |n| n.0),
-        storage_loops: first.take::<Count>("storage-loops").map_or(default.storage_loops, |n| n.0),
-        rps_max: first.take::<Count>("rps-max").map_or(default.rps_max, |n| n.0),
-        requests: RequestProperties::take(&mut first),
+        storage: StorageWork {
+            loops: first.take::<Count>("storage-loops").map_or(default.storage.loops, |n| n.0),
+            ..StorageWork::take(&mut first)
+        },
         isol_pct: take_isol_pct(&mut first),
-        isol_thr: first.take("isol-thr").map_or(default.isol_thr, |Fraction(threshold)| threshold),
+        isol_thr: take_isol_thr(&mut first),
         retries: first.take("retries").unwrap_or(default.retries),
         allow_fail: first.take("allow-fail").unwrap_or(default.allow_fail),
         ignore_min_perf: first.take("ignore-min-perf").unwrap_or(default.ignore_min_perf),
@@ -171,6 +171,14 @@ pub(super) fn take_isol_pct(group: &mut GroupReader<'_>) -> Percentile {
     }
     percentile
 }
+
+/// The isolation that the percentile has to reach: one above 1 is never reached.
+pub(super) fn take_isol_thr(group: &mut GroupReader<'_>) -> f64 {
+    group.take("isol-thr").map_or(DEFAULT_ISOL_THR, |UnitFraction(threshold)| threshold)
+}
+
+/// Isolation that is required unless another one is given.
+pub(super) const DEFAULT_ISOL_THR: f64 = 0.9;
 
 fn read_setting(mut group: GroupReader<'_>) -> Result<QosOverride, Diagnostics> {
     let mut percent = |key| group.take::<f64>(key).map(round_hundredths);
@@ -212,8 +220,7 @@ impl IocostQosProperties {
                 Dither::Distance(distance) => Property::new("dither", distance),
             }),
             Property::unless("storage-base-loops", self.storage_base_loops, default.storage_base_loops),
-            Property::unless("storage-loops", self.storage_loops, default.storage_loops),
-            Property::unless("rps-max", self.rps_max, default.rps_max),
+            Property::unless("storage-loops", self.storage.loops, default.storage.loops),
         ];
         let last = [
             Property::unless("isol-pct", self.isol_pct, default.isol_pct),
@@ -222,7 +229,7 @@ impl IocostQosProperties {
             Property::unless("allow-fail", self.allow_fail, default.allow_fail),
             Property::unless("ignore-min-perf", self.ignore_min_perf, default.ignore_min_perf),
         ];
-        let first = first.into_iter().flatten().chain(self.requests.list()).chain(last.into_iter().flatten());
+        let first = first.into_iter().flatten().chain(self.storage.list()).chain(last.into_iter().flatten());
         let mut groups = vec![first.collect()];
         groups.extend(self.settings.iter().map(list_setting));
         groups
@@ -264,7 +271,9 @@ mod tests {
         };
         assert_eq!(vrates(&steps(0.0, 4), 0.0), [10.0, 7.5, 5.0, 2.5]);
         assert_eq!(vrates(&steps(5.0, 6), 0.0), [10.0, 9.0, 8.0, 7.0, 6.0, 5.0]);
-        assert_eq!(vrates(&steps(5.0, 1), 0.0), [10.0, 5.0]);
+        assert_eq!(vrates(&steps(5.0, 1), 0.0), [10.0], "as many as are requested");
+        assert_eq!(vrates(&steps(5.0, 2), 0.0), [10.0, 5.0]);
+        assert_eq!(vrates(&steps(0.0, 1), 0.0), [10.0]);
     }
 
     #[test]
@@ -284,5 +293,7 @@ mod tests {
         let dither = Some(Dither::Distance(3.0));
         let limited = IocostQosProperties { dither, vrate_min: 20.0, vrate_intvs: 5, ..IocostQosProperties::default() };
         assert_eq!((limited.shift(0.0), limited.shift(0.5), limited.shift(1.0)), (-3.0, 0.0, 3.0));
+        let from_zero = IocostQosProperties { dither, ..IocostQosProperties::default() };
+        assert_eq!((from_zero.shift(0.0), from_zero.shift(1.0)), (-3.0, 0.0), "not further than the distance");
     }
 }

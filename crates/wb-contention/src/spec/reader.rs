@@ -8,6 +8,7 @@ use wb_diagnostics::{Diagnostic, DiagnosticCollector, Diagnostics, SourceText, s
 use super::unknown_bench;
 use super::value::Value;
 use crate::Bench;
+use crate::stage::InstanceLabel;
 
 /// A group of properties.
 #[derive(Debug, Clone)]
@@ -26,16 +27,16 @@ struct Entry<'a> {
 
 impl<'a> Group<'a> {
     /// A group without properties.
-    pub(super) fn empty(at: usize) -> Self {
-        Self { span: at..at, entries: Vec::new() }
+    pub(super) fn empty(position: usize) -> Self {
+        Self { span: position..position, entries: Vec::new() }
     }
 
     pub(super) fn parse(text: &'a str, start: usize) -> Self {
-        let mut at = start;
+        let mut position = start;
         let mut entries = Vec::new();
         for word in text.split(',') {
-            let span = at..at + word.len();
-            at = span.end + 1;
+            let span = position..position + word.len();
+            position = span.end + 1;
             if word.is_empty() {
                 continue;
             }
@@ -51,16 +52,36 @@ impl<'a> Group<'a> {
 
 /// Splits a specification into its bench and groups.
 pub(super) fn split(source: &SourceText) -> Result<(Bench, Vec<Group<'_>>), Diagnostics> {
+    let (bench, label, groups) = split_instance(source)?;
+    match label {
+        None => Ok((bench, groups)),
+        Some(_) => Err(unknown_bench(source, source.text.split(':').next().unwrap_or_default()).into()),
+    }
+}
+
+/// The same of a result: its bench may have the label with which it is shown, `iocost-tune.2` or `iocost-qos@ID`.
+pub(super) fn split_instance(
+    source: &SourceText,
+) -> Result<(Bench, Option<InstanceLabel>, Vec<Group<'_>>), Diagnostics> {
     let mut parts = source.text.split(':');
     let name = parts.next().unwrap_or_default();
-    let bench = Bench::from_name(name).ok_or_else(|| unknown_bench(source, name))?;
-    let mut at = name.len() + 1;
+    let (bench, label) = match (Bench::from_name(name), name.split_once('.'), name.split_once('@')) {
+        (Some(bench), ..) => (Some(bench), None),
+        (None, Some((bench, position)), None) => {
+            let position = position.parse().ok().filter(|position| *position > 0);
+            (Bench::from_name(bench).filter(|_| position.is_some()), position.map(InstanceLabel::Position))
+        }
+        (None, _, Some((bench, id))) => (Bench::from_name(bench), Some(InstanceLabel::Id(id.to_owned()))),
+        (None, None, None) => (None, None),
+    };
+    let bench = bench.ok_or_else(|| unknown_bench(source, name))?;
+    let mut index = name.len() + 1;
     let groups = parts.map(|part| {
-        let group = Group::parse(part, at);
-        at += part.len() + 1;
+        let group = Group::parse(part, index);
+        index += part.len() + 1;
         group
     });
-    Ok((bench, groups.collect()))
+    Ok((bench, label, groups.collect()))
 }
 
 /// Reads the properties of a group, and collects its mistakes.
@@ -70,6 +91,8 @@ pub(super) struct GroupReader<'a> {
     entries: Vec<Entry<'a>>,
     keys: Vec<&'static str>,
     mistakes: DiagnosticCollector,
+    /// What else is accepted than `keys`, for people.
+    other_words: &'static str,
 }
 
 impl<'a> GroupReader<'a> {
@@ -85,7 +108,23 @@ impl<'a> GroupReader<'a> {
                 kept.push(entry);
             }
         }
-        Self { source, span, entries: kept, keys: Vec::new(), mistakes }
+        Self { source, span, entries: kept, keys: Vec::new(), mistakes, other_words: "" }
+    }
+
+    /// Accepts some properties with a prefix as well: `storage-rps-max` for `rps-max`.
+    pub(super) fn accept_prefixed(&mut self, prefix: &str, keys: &[&'static str]) {
+        for index in 0..self.entries.len() {
+            let Some(rest) = self.entries[index].key.strip_prefix(prefix).filter(|rest| keys.contains(rest)) else {
+                continue;
+            };
+            if self.has(rest) {
+                let Entry { span, key, .. } = self.entries[index].clone();
+                let message = format!("duplicate property `{key}`");
+                let label = format!("the same as `{rest}` of this group");
+                self.mistakes.push(Diagnostic::at(self.source, span, message, label));
+            }
+            self.entries[index].key = rest;
+        }
     }
 
     /// The value of a property; `None` if it is not given, or invalid, which is collected.
@@ -102,8 +141,9 @@ impl<'a> GroupReader<'a> {
         self.value(&entry).map(|value| (rest, value))
     }
 
-    /// The keys without a value that `read` recognises.
-    pub(super) fn take_words<T>(&mut self, read: impl Fn(&str) -> Option<T>) -> Vec<T> {
+    /// The keys without a value that `read` recognises; `expected` describes them.
+    pub(super) fn take_words<T>(&mut self, expected: &'static str, read: impl Fn(&str) -> Option<T>) -> Vec<T> {
+        self.other_words = expected;
         let mut words = Vec::new();
         self.entries.retain(|entry| match read(entry.key).filter(|_| entry.value.is_none()) {
             Some(word) => {
@@ -134,17 +174,18 @@ impl<'a> GroupReader<'a> {
             let span = entry.span.start..entry.span.start + entry.key.len();
             let diagnostic = Diagnostic::at(self.source, span, format!("unknown property `{}`", entry.key), "unknown")
                 .with_suggestion(suggest(entry.key, &self.keys));
-            self.mistakes.push(match self.keys.is_empty() {
-                true => diagnostic.with_help("this group has no properties"),
-                false => diagnostic.with_help(format!("expected one of {}", self.keys.join(", "))),
+            self.mistakes.push(if self.keys.is_empty() {
+                diagnostic.with_help("this group has no properties")
+            } else {
+                diagnostic.with_help(format!("expected one of {}{}", self.keys.join(", "), self.other_words))
             });
         }
         self.mistakes.finish()
     }
 
     fn remove(&mut self, is_it: impl Fn(&Entry<'a>) -> bool) -> Option<Entry<'a>> {
-        let at = self.entries.iter().position(is_it)?;
-        Some(self.entries.remove(at))
+        let position = self.entries.iter().position(is_it)?;
+        Some(self.entries.remove(position))
     }
 
     fn value<T: Value>(&mut self, entry: &Entry<'a>) -> Option<T> {

@@ -7,7 +7,7 @@ use wb_diagnostics::Diagnostics;
 use super::hashd::{HashdParamsProperties, RequestProperties};
 use super::reader::{Group, GroupReader};
 use super::refuse_stages;
-use super::value::{Count, Fraction, Property};
+use super::value::{Count, Property, UnitFraction};
 use crate::Bench;
 
 /// Properties of `storage`.
@@ -56,34 +56,61 @@ pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<Sto
     refuse_stages(Bench::Storage, rest, first.source)?;
     let StorageProperties { apply, commit, work: default } = StorageProperties::default();
     let (apply, commit) = (first.take("apply").unwrap_or(apply), first.take("commit").unwrap_or(commit));
-    let work = StorageWork {
-        loops: first.take::<Count>("loops").map_or(default.loops, |count| count.0),
-        rps_max: first.take::<Count>("rps-max").map_or(default.rps_max, |count| count.0),
-        requests: RequestProperties::take(&mut first),
-        mem_avail_err_max: first.take("mem-avail-err-max").map_or(default.mem_avail_err_max, |Fraction(max)| max),
-        mem_avail_inner_retries: first.take("mem-avail-inner-retries").unwrap_or(default.mem_avail_inner_retries),
-        mem_avail_outer_retries: first.take("mem-avail-outer-retries").unwrap_or(default.mem_avail_outer_retries),
-    };
+    let loops = first.take::<Count>("loops").map_or(default.loops, |count| count.0);
+    let work = StorageWork { loops, ..StorageWork::take(&mut first) };
     first.finish()?;
     Ok(StorageProperties { apply, commit, work })
+}
+
+impl StorageWork {
+    /// Its properties except `loops`, which `iocost-qos` has as well.
+    pub(super) const PROPERTIES: [&'static str; 7] = [
+        "rps-max",
+        "hash-size",
+        "chunk-pages",
+        "log-bps",
+        "mem-avail-err-max",
+        "mem-avail-inner-retries",
+        "mem-avail-outer-retries",
+    ];
+
+    /// Takes [`Self::PROPERTIES`].
+    pub(super) fn take(group: &mut GroupReader<'_>) -> Self {
+        let default = Self::default();
+        Self {
+            rps_max: group.take::<Count>("rps-max").map_or(default.rps_max, |count| count.0),
+            requests: RequestProperties::take(group),
+            mem_avail_err_max: group
+                .take("mem-avail-err-max")
+                .map_or(default.mem_avail_err_max, |UnitFraction(max)| max),
+            mem_avail_inner_retries: group.take("mem-avail-inner-retries").unwrap_or(default.mem_avail_inner_retries),
+            mem_avail_outer_retries: group.take("mem-avail-outer-retries").unwrap_or(default.mem_avail_outer_retries),
+            ..default
+        }
+    }
+
+    /// [`Self::PROPERTIES`], unless they have their defaults.
+    pub(super) fn list(&self) -> impl Iterator<Item = Property> {
+        let default = Self::default();
+        let (inner, outer) = (self.mem_avail_inner_retries, self.mem_avail_outer_retries);
+        let last = [
+            Property::unless("mem-avail-err-max", self.mem_avail_err_max, default.mem_avail_err_max),
+            Property::unless("mem-avail-inner-retries", inner, default.mem_avail_inner_retries),
+            Property::unless("mem-avail-outer-retries", outer, default.mem_avail_outer_retries),
+        ];
+        let rate = Property::unless("rps-max", self.rps_max, default.rps_max);
+        rate.into_iter().chain(self.requests.list()).chain(last.into_iter().flatten())
+    }
 }
 
 impl StorageProperties {
     pub(super) fn list(&self) -> Vec<Property> {
         let StorageProperties { apply, commit, work: default } = Self::default();
-        let work = &self.work;
-        let (inner, outer) = (work.mem_avail_inner_retries, work.mem_avail_outer_retries);
-        let first = [
+        let own = [
             Property::unless("apply", self.apply, apply),
             Property::unless("commit", self.commit, commit),
-            Property::unless("loops", work.loops, default.loops),
-            Property::unless("rps-max", work.rps_max, default.rps_max),
+            Property::unless("loops", self.work.loops, default.loops),
         ];
-        let last = [
-            Property::unless("mem-avail-err-max", work.mem_avail_err_max, default.mem_avail_err_max),
-            Property::unless("mem-avail-inner-retries", inner, default.mem_avail_inner_retries),
-            Property::unless("mem-avail-outer-retries", outer, default.mem_avail_outer_retries),
-        ];
-        first.into_iter().flatten().chain(work.requests.list()).chain(last.into_iter().flatten()).collect()
+        own.into_iter().flatten().chain(self.work.list()).collect()
     }
 }

@@ -48,7 +48,7 @@ fn a_key_alone_is_true_and_id_and_passive_belong_to_the_bench() {
 fn the_first_group_is_for_the_bench_and_later_ones_for_stages() {
     let spec = "iocost-qos:id=qos-0,storage-base-loops=1:min=100,max=100:min=75,max=75:min=50,max=50";
     let properties = qos(spec);
-    assert_eq!((properties.storage_base_loops, properties.storage_loops, properties.settings.len()), (1, 1, 3));
+    assert_eq!((properties.storage_base_loops, properties.storage.loops, properties.settings.len()), (1, 1, 3));
     assert_eq!(BenchSpec::parse(spec).unwrap().to_string(), spec);
 }
 
@@ -79,7 +79,7 @@ fn scenarios_and_solutions_have_the_documented_defaults() {
 #[test]
 fn mistakes_have_positions_and_suggestions() {
     assert_snapshot!(mistakes("iocost-qso:min=1"), @"command line:1:1: unknown bench `iocost-qso`: expected one of storage, iocost-params, hashd-params, iocost-qos, iocost-tune, protection [did you mean `iocost-qos`?]");
-    assert_snapshot!(mistakes("iocost-qos:vrate-mni=5:mim=3"), @"command line:1:12: unknown property `vrate-mni`: expected one of id, passive, vrate-min, vrate-max, vrate-intvs, dither, storage-base-loops, storage-loops, rps-max, hash-size, chunk-pages, log-bps, isol-pct, isol-thr, retries, allow-fail, ignore-min-perf [did you mean `vrate-min`?]");
+    assert_snapshot!(mistakes("iocost-qos:vrate-mni=5:mim=3"), @"command line:1:12: unknown property `vrate-mni`: expected one of id, passive, vrate-min, vrate-max, vrate-intvs, dither, storage-base-loops, storage-loops, rps-max, hash-size, chunk-pages, log-bps, mem-avail-err-max, mem-avail-inner-retries, mem-avail-outer-retries, isol-pct, isol-thr, retries, allow-fail, ignore-min-perf [did you mean `vrate-min`?]");
     assert_snapshot!(mistakes("iocost-qos::mim=3:max=x,max=4"), @"
     command line:1:13: unknown property `mim`: expected one of rpct, wpct, min, max, rlat, wlat [did you mean `min`?]
     command line:1:25: duplicate property `max` [given before in this group]
@@ -101,6 +101,44 @@ fn mistakes_have_positions_and_suggestions() {
     command line:1:32: invalid value `me` of `passive`: expected ALL, all, cpu, mem, fs, io, oomd or none, joined by `/` []
     command line:1:12: invalid isol-pct `33`: expected one of 00, 01, 05, 10, 25, 50, 75, 90, 95, 99, 100 [in this group]
     ");
+}
+
+#[test]
+fn impossible_values_are_refused_wherever_they_are() {
+    let tune = "protection::scenario=mem-hog-tune,size-min=1g,size-max=2g";
+    for (spec, key, value) in [
+        ("iocost-qos:isol-thr=90".to_owned(), "isol-thr", "90"),
+        ("iocost-qos:mem-avail-err-max=110%".to_owned(), "mem-avail-err-max", "110%"),
+        (format!("{tune},isol-thr=1.01"), "isol-thr", "1.01"),
+        ("storage:mem-avail-err-max=2".to_owned(), "mem-avail-err-max", "2"),
+        ("storage:hash-size=0".to_owned(), "hash-size", "0"),
+        ("hashd-params:hash-size=0k".to_owned(), "hash-size", "0k"),
+        ("iocost-qos:storage-hash-size=0".to_owned(), "hash-size", "0"),
+        ("storage:chunk-pages=0".to_owned(), "chunk-pages", "0"),
+    ] {
+        let mistakes = mistakes(&spec);
+        assert!(mistakes.contains(&format!("invalid value `{value}` of `{key}`")), "{spec}: {mistakes}");
+    }
+    assert_eq!(qos("iocost-qos:isol-thr=90%").isol_thr, 0.9);
+    assert_snapshot!(mistakes("iocost-tune:isol-07"), @"command line:1:13: unknown property `isol-07`: expected one of id, passive, scale-min, scale-max; or the name of a series, with a percentile of its table: isol-05, rlat-90, wlat-99.9-mean [unknown]");
+}
+
+#[test]
+fn properties_of_storage_are_those_of_iocost_qos_with_or_without_its_name() {
+    let storage = |spec: &str| match BenchSpec::parse(spec).unwrap().properties {
+        Properties::Storage(properties) => properties.work,
+        other => panic!("{other:?}"),
+    };
+    let values = ["7", "8k", "9", "10k", "0.2", "3", "4"];
+    for (key, value) in StorageWork::PROPERTIES.into_iter().zip(values) {
+        let expected = StorageWork { loops: 1, ..storage(&format!("storage:{key}={value}")) };
+        assert_ne!(expected, StorageWork { loops: 1, ..StorageWork::default() }, "{key}");
+        for spec in [format!("iocost-qos:{key}={value}"), format!("iocost-qos:storage-{key}={value}")] {
+            assert_eq!(qos(&spec).storage, expected, "{spec}");
+        }
+        let twice = mistakes(&format!("iocost-qos:{key}={value},storage-{key}={value}"));
+        assert!(twice.contains(&format!("duplicate property `storage-{key}`")), "{twice}");
+    }
 }
 
 #[test]
@@ -150,9 +188,13 @@ fn iocost_qos() -> impl Strategy<Value = Properties> {
                 vrate_intvs,
                 dither,
                 storage_base_loops: base,
-                storage_loops: loops,
-                rps_max,
-                requests,
+                storage: StorageWork {
+                    loops,
+                    rps_max,
+                    requests,
+                    mem_avail_err_max: isol_thr,
+                    ..StorageWork::default()
+                },
                 isol_pct,
                 isol_thr,
                 retries,
@@ -215,7 +257,7 @@ fn scenario() -> impl Strategy<Value = Scenario> {
 }
 
 fn requests() -> impl Strategy<Value = RequestProperties> {
-    (option::of(any::<u64>()), option::of(1..99u32), option::of(any::<u64>())).prop_map(
+    (option::of(1..=u64::MAX), option::of(1..99u32), option::of(any::<u64>())).prop_map(
         |(hash_size, chunk_pages, log_bps)| RequestProperties {
             hash_size: hash_size.map(Bytes),
             chunk_pages,
@@ -291,7 +333,7 @@ proptest! {
         match BenchSpec::parse(&text) {
             Ok(spec) => prop_assert_eq!(BenchSpec::parse(&spec.to_string()).map_err(|error| error.to_string()), Ok(spec)),
             Err(mistakes) => for mistake in mistakes.as_slice() {
-                let end = mistake.location().map_or(0, |at| at.span.end);
+                let end = mistake.location().map_or(0, |index| index.span.end);
                 prop_assert!(end <= text.len(), "{mistake} in {text}");
             }
         }

@@ -96,7 +96,7 @@ impl LatencyKind {
 }
 
 impl Target {
-    /// From three quarters of what the model states, lowered by p99 latencies.
+    /// Vrates from three quarters of the model, lowered by p99 latencies.
     pub const NAIVE: Self =
         Self::Vrate { min: 75.0, max: 100.0, rpct: Some(Percentile::P99), wpct: Some(Percentile::P99) };
 
@@ -162,7 +162,6 @@ impl IocostTuneProperties {
 /// The quarters of a slope, from its high end.
 const QUARTERS: [(&str, f64, f64); 4] = [("q1", 0.75, 1.0), ("q2", 0.5, 0.75), ("q3", 0.25, 0.5), ("q4", 0.0, 0.25)];
 
-/// A range of vrates.
 struct VrateRange(f64, f64);
 
 impl Value for VrateRange {
@@ -175,7 +174,6 @@ impl Value for VrateRange {
     }
 }
 
-/// A part of a slope.
 struct SlopePart(f64, f64);
 
 impl Value for SlopePart {
@@ -224,13 +222,17 @@ impl Value for FootprintTarget {
     }
 }
 
+/// What a word of the first group is, for people.
+const SERIES_NAMES: &str =
+    "; or the name of a series, with a percentile of its table: isol-05, rlat-90, wlat-99.9-mean";
+
 pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<IocostTuneProperties, Diagnostics> {
     let default = IocostTuneProperties::default();
     let source = first.source;
     let mut properties = IocostTuneProperties {
         scale_min: first.take("scale-min").map_or(default.scale_min, |Fraction(scale)| scale),
         scale_max: first.take("scale-max").map_or(default.scale_max, |Fraction(scale)| scale),
-        series: first.take_words(|word| word.parse().ok()).into_iter().collect(),
+        series: first.take_words(SERIES_NAMES, |word| word.parse().ok()).into_iter().collect(),
         solutions: Vec::new(),
     };
     if properties.scale_min <= 0.0 || properties.scale_min >= properties.scale_max {

@@ -91,6 +91,28 @@ impl Value for Fraction {
     }
 }
 
+/// A fraction of at most 1.
+pub(super) struct UnitFraction(pub(super) f64);
+
+impl Value for UnitFraction {
+    const EXPECTED: &'static str = "a fraction up to 1, such as 0.9 or 90%";
+
+    fn parse(text: &str) -> Option<Self> {
+        Fraction::parse(text).filter(|Fraction(fraction)| *fraction <= 1.0).map(|Fraction(fraction)| Self(fraction))
+    }
+}
+
+/// A size above 0.
+pub(super) struct Size(pub(super) Bytes);
+
+impl Value for Size {
+    const EXPECTED: &'static str = "a size above 0, such as 4096, 4k or 1.5g";
+
+    fn parse(text: &str) -> Option<Self> {
+        Bytes::parse(text).filter(|size| size.0 > 0).map(Self)
+    }
+}
+
 impl Value for Bytes {
     const EXPECTED: &'static str = "a size such as 4096, 4k or 1.5g";
 

@@ -1,10 +1,12 @@
 //! Figures that several benches take from reports.
 
-use crate::answer::{IoLatencies, IoRates};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::answer::{IoLatencies, IoRates, ResourceUse};
 use crate::distribution::Distribution;
 use crate::latency_table::LatencyTable;
 use crate::report::{IoStats, PerSecondReport, Reports};
-use crate::{IocostQos, PERCENTILES};
+use crate::{IocostQos, PERCENTILES, vrate_bounds};
 
 /// Reports of several periods as one.
 pub(super) fn joined(parts: Vec<Reports>) -> Reports {
@@ -20,7 +22,7 @@ pub(super) fn joined(parts: Vec<Reports>) -> Reports {
 /// The latencies of I/O.
 pub(super) fn latencies(reports: &Reports) -> IoLatencies {
     let table = |direction: fn(&PerSecondReport) -> &IoStats| {
-        LatencyTable::of(reports.seconds.iter().map(|report| direction(report).latencies.as_slice()))
+        LatencyTable::new(reports.seconds.iter().map(|report| direction(report).latencies.as_slice()))
     };
     let uncounted = reports.seconds.iter().map(|report| report.uncounted).sum();
     let both = reports.seconds.iter().flat_map(|report| report.read.latencies.iter().chain(&report.write.latencies));
@@ -40,20 +42,35 @@ pub(super) fn io_rates(reports: &Reports) -> IoRates {
 /// The distribution of the vrate; `None` without io.cost.
 pub(super) fn vrate(reports: &Reports) -> Option<Distribution> {
     let vrates: Vec<f64> = reports.seconds.iter().filter_map(|report| Some(report.cost?.vrate)).collect();
-    Distribution::of(&vrates, &PERCENTILES)
+    Distribution::new(&vrates, &PERCENTILES)
 }
-
-/// Deviation from a bound of the vrate that the kernel's rounding explains, in percent.
-const VRATE_ROUNDING: f64 = 1.0;
 
 /// The part of the seconds with I/O in which the vrate was outside its bounds. Without I/O, the kernel leaves it as it was.
 pub(super) fn vrate_outside(reports: &Reports, qos: IocostQos) -> f64 {
-    let bounds = qos.min - VRATE_ROUNDING..=qos.max + VRATE_ROUNDING;
+    let bounds = vrate_bounds(qos);
     let is_busy = |report: &&PerSecondReport| report.read.bytes + report.write.bytes > 0;
     let vrates: Vec<f64> =
         reports.seconds.iter().filter(is_busy).filter_map(|report| Some(report.cost?.vrate)).collect();
     let outside = vrates.iter().filter(|vrate| !bounds.contains(vrate)).count();
     outside as f64 / vrates.len().max(1) as f64
+}
+
+/// What the machine used; `None` if no report has it.
+pub(super) fn resources(all: &Reports, last: &Reports) -> Option<ResourceUse> {
+    let resources = ResourceUse { all: resource_distributions(all), last: resource_distributions(last) };
+    (!resources.all.is_empty()).then_some(resources)
+}
+
+/// A figure that a second does not have is 0 there.
+fn resource_distributions(reports: &Reports) -> BTreeMap<String, Distribution> {
+    let seconds: Vec<_> =
+        reports.seconds.iter().map(|report| &report.resources).filter(|one| !one.is_empty()).collect();
+    let names: BTreeSet<&String> = seconds.iter().flat_map(|second| second.keys()).collect();
+    let distribution = |name: &String| {
+        let values: Vec<f64> = seconds.iter().map(|second| second.get(name).copied().unwrap_or_default()).collect();
+        Some((name.clone(), Distribution::new(&values, &PERCENTILES)?))
+    };
+    names.into_iter().filter_map(distribution).collect()
 }
 
 /// The part of the reports that is missing.
@@ -65,12 +82,46 @@ pub(super) fn missing(reports: &Reports) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Percentile;
     use crate::report::IocostStats;
 
     fn report(vrate: f64, bytes: u64) -> PerSecondReport {
         let io = IoStats { bytes, latencies: vec![(5000, 3)] };
         let cost = Some(IocostStats { vrate, usage: 0.0, unused: 0.0, lost: 0.0 });
-        PerSecondReport { second: 0, hashd: None, read: io, write: IoStats::default(), cost, uncounted: 1 }
+        PerSecondReport {
+            second: 0,
+            hashd: None,
+            read: io,
+            write: IoStats::default(),
+            cost,
+            uncounted: 1,
+            resources: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_statistic_that_a_second_does_not_have_is_zero_there() {
+        let second = |resources: &[(&str, f64)]| PerSecondReport {
+            resources: resources.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            ..report(100.0, 1)
+        };
+        let seconds = vec![
+            second(&[("cpu", 0.5), ("vmstat/pgmajfault", 8.0)]),
+            second(&[("cpu", 0.7)]),
+            second(&[]),
+            second(&[("cpu", 0.6), ("vmstat/pgmajfault", 4.0)]),
+        ];
+        let all = Reports { seconds, ..Reports::default() };
+        let found = resources(&all, &Reports::default()).unwrap();
+        let faults = &found.all["vmstat/pgmajfault"];
+        assert_eq!(
+            (faults.mean, faults.get(Percentile::MAX)),
+            (4.0, Some(8.0)),
+            "a second without a report does not count"
+        );
+        assert_eq!(found.all["cpu"].get(Percentile::MIN), Some(0.5));
+        assert!(found.last.is_empty());
+        assert_eq!(resources(&Reports::default(), &all), None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::system::Versions;
 
 pub use error::StudyError;
 
-/// Where the raw reports of a run are, and what it records.
+/// The folder of a run's raw reports, and the records of the run.
 #[derive(Debug, Clone)]
 pub struct StudySource<'a> {
     history: &'a SequenceHistory,
@@ -62,6 +62,8 @@ impl<'a> StudySource<'a> {
 /// # Errors
 /// If its records are incomplete, or no report of a stage is there.
 pub fn study(source: &StudySource<'_>, end: &EndedBench, results: &[BenchResult]) -> Result<BenchResult, StudyError> {
+    // What follows from another result describes the machine that was measured for it.
+    let mut system = &end.system;
     let answer = match &end.spec.properties {
         Properties::IocostParams(_) | Properties::HashdParams(_) | Properties::Storage(_) => {
             single(source, &end.instance, end.stages.first())?
@@ -69,23 +71,25 @@ pub fn study(source: &StudySource<'_>, end: &EndedBench, results: &[BenchResult]
         Properties::Protection(_) => Answer::Protection(scenarios(source, end)?),
         Properties::IocostQos(properties) => Answer::IocostQos(qos::study(source, end, properties)?),
         Properties::IocostTune(properties) => {
-            let qos = qos_result(results, end).ok_or_else(|| StudyError::no_result(&end.instance, "iocost-qos"))?;
+            let qos =
+                qos_result(results, &end.instance).ok_or_else(|| StudyError::no_result(&end.instance, "iocost-qos"))?;
+            system = &qos.system;
             Answer::IocostTune(solve::tune(qos, properties)?)
         }
     };
     Ok(BenchResult {
         instance: end.instance.clone(),
         spec: end.spec.clone(),
-        system: end.system.clone(),
+        system: system.clone(),
         versions: Versions::current(end.instance.bench),
         answer,
     })
 }
 
 /// The `iocost-qos` that a tuning follows from: that of the same id, or else the last.
-fn qos_result<'a>(results: &'a [BenchResult], end: &EndedBench) -> Option<&'a BenchResult> {
+pub(crate) fn qos_result<'a>(results: &'a [BenchResult], tune: &Instance) -> Option<&'a BenchResult> {
     let all = || results.iter().filter(|result| matches!(result.answer, Answer::IocostQos(_)));
-    let same_id = all().find(|result| end.instance.id().is_some() && result.instance.id() == end.instance.id());
+    let same_id = all().find(|result| tune.id().is_some() && result.instance.id() == tune.id());
     same_id.or_else(|| all().next_back())
 }
 

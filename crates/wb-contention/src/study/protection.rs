@@ -43,15 +43,15 @@ pub(super) fn combined(
         seconds.add(source, stage, measurement)?;
     }
     let no_reports = || StudyError::NoReports { stage: measurements[0].0.clone(), what: "protection" };
-    let base = Distribution::of(&seconds.base_latencies, &[]).ok_or_else(no_reports)?;
+    let base = Distribution::new(&seconds.base_latencies, &[]).ok_or_else(no_reports)?;
     let reports = figures::joined(seconds.reports);
     let vrate = figures::vrate(&reports);
     Ok(HogAnswer {
         base_rps: seconds.base_rps / measurements.len() as f64,
         base_latency: base.mean,
         base_latency_stdev: base.stdev,
-        isolation: Distribution::of(&seconds.isolation, &PERCENTILES).ok_or_else(no_reports)?,
-        latency_impact: Distribution::of(&seconds.impact, &PERCENTILES).ok_or_else(no_reports)?,
+        isolation: Distribution::new(&seconds.isolation, &PERCENTILES).ok_or_else(no_reports)?,
+        latency_impact: Distribution::new(&seconds.impact, &PERCENTILES).ok_or_else(no_reports)?,
         work_conservation: work_conservation(reports.seconds.iter().filter_map(|report| report.cost)),
         latency: figures::latencies(&reports),
         vrate: vrate.map(|vrate| (vrate.mean, vrate.stdev)),
@@ -81,7 +81,7 @@ impl HogSeconds {
         let base = source.read(stage, measurement.base_period)?;
         let latencies: Vec<f64> =
             base.seconds.iter().filter_map(|report| Some(report.hashd?.latency * SECOND)).collect();
-        let Some(base_latency) = Distribution::of(&latencies, &[]) else {
+        let Some(base_latency) = Distribution::new(&latencies, &[]) else {
             return Err(StudyError::NoReports { stage: stage.clone(), what: "hashd without the hog" });
         };
         self.base_rps += measurement.base_rps;
@@ -148,7 +148,15 @@ mod tests {
 
     fn report(second: u64, done: u64, latency: f64) -> PerSecondReport {
         let hashd = Some(HashdStats { done, latency, memory: Bytes(0) });
-        PerSecondReport { second, hashd, read: IoStats::default(), write: IoStats::default(), cost: None, uncounted: 0 }
+        PerSecondReport {
+            second,
+            hashd,
+            read: IoStats::default(),
+            write: IoStats::default(),
+            cost: None,
+            uncounted: 0,
+            resources: Default::default(),
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub(super) fn study(
         measurement.final_periods.iter().map(|period| source.read(stage, *period)).collect();
     let (usage, usage_stdev) = mean_stdev(&measurement.usages).ok_or_else(incomplete)?;
     let (size, size_stdev) = mean_stdev(&measurement.sizes).ok_or_else(incomplete)?;
+    let final_reports = figures::joined(final_parts?);
     Ok(StorageAnswer {
         mof: size / usage,
         memory: measurement.memory,
@@ -34,10 +35,11 @@ pub(super) fn study(
         is_lower_bound: measurement
             .largest
             .is_some_and(|largest| measurement.sizes.iter().any(|size| *size >= largest)),
-        final_io: figures::io_rates(&figures::joined(final_parts?)),
+        final_io: figures::io_rates(&final_reports),
         all_io: figures::io_rates(&reports),
         latency: figures::latencies(&reports),
         missing: figures::missing(&reports),
+        resources: figures::resources(&reports, &final_reports),
     })
 }
 

@@ -66,6 +66,7 @@ pub(crate) fn system() -> SystemInfo {
         iocost: None,
         time_scale: None,
         missed_requirements: Vec::new(),
+        merged: Vec::new(),
     }
 }
 
@@ -95,6 +96,8 @@ pub(crate) struct FakeMachine {
     pub(crate) system: SystemInfo,
     pub(crate) mem_profile: Option<u32>,
     pub(crate) unavailable: Option<Bench>,
+    /// Requirements that `--force` overrides in stages of `storage`.
+    pub(crate) missed_requirements: Vec<String>,
     /// Lines of what was executed.
     pub(crate) log: Vec<String>,
 }
@@ -102,7 +105,15 @@ pub(crate) struct FakeMachine {
 impl FakeMachine {
     pub(crate) fn at(run: &Path) -> Self {
         let (run, dir) = (run.to_owned(), run.with_extension("d"));
-        Self { run, dir, system: system(), mem_profile: Some(16), unavailable: None, log: Vec::new() }
+        Self {
+            run,
+            dir,
+            system: system(),
+            mem_profile: Some(16),
+            unavailable: None,
+            missed_requirements: Vec::new(),
+            log: Vec::new(),
+        }
     }
 
     pub(crate) fn request(&self, specs: &str) -> SequenceRequest {
@@ -135,7 +146,11 @@ impl FakeMachine {
         let run = RunFolder::create(&self.run)?;
         run.add_invocation(invocation(specs))?;
         let script: Rc<RefCell<dyn Script>> = Rc::new(RefCell::new(script));
-        let mut runners = FakeRunners { script: script.clone(), unavailable: self.unavailable };
+        let mut runners = FakeRunners {
+            script: script.clone(),
+            unavailable: self.unavailable,
+            missed_requirements: self.missed_requirements.clone(),
+        };
         let request = self.request(specs);
         let log = &mut self.log;
         let mut progress = |step: SequenceProgress<'_>| {
@@ -192,16 +207,20 @@ pub(crate) fn invocation(specs: &str) -> Invocation {
 struct FakeRunners {
     script: Rc<RefCell<dyn Script>>,
     unavailable: Option<Bench>,
+    missed_requirements: Vec<String>,
 }
 
 impl Runners for FakeRunners {
     fn runner_for(&mut self, bench: Bench) -> Option<Box<dyn StageRunner>> {
-        (self.unavailable != Some(bench)).then(|| Box::new(FakeRunner { script: self.script.clone() }) as _)
+        let Self { script, missed_requirements, .. } = self;
+        let runner = FakeRunner { script: script.clone(), missed_requirements: missed_requirements.clone() };
+        (self.unavailable != Some(bench)).then(|| Box::new(runner) as _)
     }
 }
 
 struct FakeRunner {
     script: Rc<RefCell<dyn Script>>,
+    missed_requirements: Vec<String>,
 }
 
 #[async_trait(?Send)]
@@ -209,6 +228,9 @@ impl StageRunner for FakeRunner {
     async fn run(&mut self, stage: &Stage, context: &mut StageContext<'_>) -> Result<Measurement, StageError> {
         if let Work::MemHog(_) = stage.definition.work {
             context.record_unmet_requirements(vec!["oomd".to_owned()])?;
+        }
+        if let (Work::Storage(_), false) = (&stage.definition.work, self.missed_requirements.is_empty()) {
+            context.record_unmet_requirements(self.missed_requirements.clone())?;
         }
         let start = context.resume_from().and_then(|checkpoint| checkpoint.0["next"].as_u64()).unwrap_or(0);
         for second in start..SECONDS {
@@ -240,7 +262,15 @@ fn report(stage: &Stage, second: u64) -> PerSecondReport {
     let hashd =
         HashdStats { done: second * isolated, latency: 0.05 + random.random_range(0.0..0.01), memory: Bytes(11 << 30) };
     let cost = stage.iocost().map(|iocost| IocostStats { vrate: iocost.qos.max, usage: 0.7, unused: 0.3, lost: 0.1 });
-    PerSecondReport { second: FIRST + second, hashd: Some(hashd), read, write, cost, uncounted: 0 }
+    PerSecondReport {
+        second: FIRST + second,
+        hashd: Some(hashd),
+        read,
+        write,
+        cost,
+        uncounted: 0,
+        resources: Default::default(),
+    }
 }
 
 fn memory() -> MemoryProfile {

@@ -283,7 +283,7 @@ fn every_bench_is_formatted() {
     MOF@16           vrate 50.0-100.0: min=1.200 max=1.400 err=0.000 points=4
     aMOF@16          vrate 50.0-81.9: min=1.200 max=1.328 err=0.018 points=2 rejected=2
     aMOF-delta@16    vrate 50.0-81.9: mean=0.000 err=0.000 points=2 rejected=2
-    isol-05          vrate 50.0-100.0: min=83.50% max=101.5% err=1.68% points=4
+    isol-05          vrate 50.0-100.0: min=83.50% max=100.0% knees=54.2 err=1.64% points=4
     lat-imp          vrate 50.0-100.0: mean=3.61% err=1.12% points=4
     work-csv         vrate 50.0-100.0: mean=87.50% err=0% points=4
     rlat-50-mean     vrate 50.0-100.0: mean=27.8u err=2.9u points=4

@@ -25,9 +25,7 @@ pub struct Address {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid address `{text}`: {reason}")]
 pub struct ParseAddressError {
-    /// The invalid text.
     pub text: String,
-    /// The reason.
     pub reason: &'static str,
 }
 

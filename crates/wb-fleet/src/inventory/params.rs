@@ -121,30 +121,17 @@ mod list {
 pub enum ParamError {
     /// The parameter does not exist.
     #[error("unknown host parameter `{name}`")]
-    Unknown {
-        /// The unknown name.
-        name: String,
-        /// A similar name.
-        suggestion: Option<Suggestion>,
-    },
-    /// The value is invalid.
+    Unknown { name: String, suggestion: Option<Suggestion> },
     #[error("invalid value {given} for `{name}`: expected {expected}")]
     InvalidValue {
         /// The parameter.
         name: &'static str,
         /// The values that it accepts.
         expected: &'static str,
-        /// The given value.
         given: Value,
     },
-    /// A quoted number, which may be a number of CPUs or one CPU.
     #[error("ambiguous value {given} for `{name}`: expected a number without quotes, or a list such as \"0-3,8\"")]
-    AmbiguousCpus {
-        /// The parameter.
-        name: &'static str,
-        /// The given value.
-        given: Value,
-    },
+    AmbiguousCpus { name: &'static str, given: Value },
 }
 
 impl ParamError {
@@ -404,6 +391,7 @@ mod tests {
         assert_eq!((merged.arch.as_deref(), merged.host_cpus), (Some("x86_64"), Some(CpuSpec::Count(4))));
     }
 
+    // 12345 and 0 passed in silence.
     #[test]
     fn page_sizes_that_the_kernel_lacks_are_reported() {
         let message = |given: u64, supported: &[u64]| {

@@ -24,19 +24,19 @@ pub fn read_host_file(address: &str, folders: &[PathBuf]) -> Result<Option<HostP
 
 fn parse_yaml(path: &Path, text: &str) -> Result<HostParams, Diagnostic> {
     let source = SourceText::new(&path.display().to_string(), text);
-    let error_at = |at, message: String| Diagnostic::at(&source, at, message, "here");
+    let error_at = |span, message: String| Diagnostic::at(&source, span, message, "here");
     let entries: BTreeMap<String, serde_saphyr::Spanned<Value>> = serde_saphyr::from_str(text).map_err(|error| {
-        let at = error.location().and_then(|location| source.rest_of_line(location.line(), location.column()));
-        error_at(at.unwrap_or(0..0), format!("cannot parse this host file: {}", error.without_snippet()))
+        let span = error.location().and_then(|location| source.rest_of_line(location.line(), location.column()));
+        error_at(span.unwrap_or(0..0), format!("cannot parse this host file: {}", error.without_snippet()))
             .with_help("expected one `name: value` per line, such as `guest_cpus: 4`")
     })?;
     let mut params = HostParams::default();
     for (name, value) in entries {
         let location = value.referenced;
-        let at = source.rest_of_line(location.line(), location.column()).unwrap_or(0..0);
+        let span = source.rest_of_line(location.line(), location.column()).unwrap_or(0..0);
         params
             .set_or_store(&name, value.value)
-            .map_err(|error| error_at(at, error.to_string()).with_suggestion(error.suggestion()))?;
+            .map_err(|error| error_at(span, error.to_string()).with_suggestion(error.suggestion()))?;
     }
     Ok(params)
 }
@@ -47,10 +47,10 @@ fn find_key(text: &str, path: &[&str]) -> Option<Range<usize>> {
     let mut found = None;
     for name in path {
         let key = Value::from(*name).to_string();
-        let is_key = |at: &usize| text[at + key.len()..].trim_start().starts_with(':');
-        let at = text[from..].match_indices(&key).map(|(at, _)| from + at).find(is_key)?;
-        from = at + key.len();
-        found = Some(at..from);
+        let is_key = |position: &usize| text[position + key.len()..].trim_start().starts_with(':');
+        let position = text[from..].match_indices(&key).map(|(position, _)| from + position).find(is_key)?;
+        from = position + key.len();
+        found = Some(position..from);
     }
     found
 }
@@ -74,9 +74,9 @@ impl ForcedParams {
         let source = SourceText::new("--force-params", text);
         let invalid_param = |path: &[&str], error: ParamError| {
             let hosts: String = path[..path.len() - 1].iter().map(|host| format!("`{host}`: ")).collect();
-            let at = find_key(text, path).unwrap_or(0..text.len());
+            let index = find_key(text, path).unwrap_or(0..text.len());
             let label = if matches!(error, ParamError::Unknown { .. }) { "unknown" } else { "here" };
-            Diagnostic::at(&source, at, format!("invalid --force-params: {hosts}{error}"), label)
+            Diagnostic::at(&source, index, format!("invalid --force-params: {hosts}{error}"), label)
                 .with_suggestion(error.suggestion())
                 .with_help(match error {
                     ParamError::Unknown { .. } => {
@@ -111,8 +111,8 @@ impl ForcedParams {
         Ok(forced)
     }
 
-    /// Returns the parameters of a host: those for its address override those for its name, which override those for
-    /// all.
+    /// Returns the parameters of a host: those for its address, then those for its name, then those for all hosts;
+    /// earlier ones override later ones.
     pub fn params_for(&self, host: &Host) -> HostParams {
         self.params_for_names(&[host.name.as_str(), host.address.host.as_str()])
     }
@@ -206,6 +206,7 @@ mod tests {
         }
     }
 
+    // A misspelt parameter was recorded as a key of the user, and changed nothing.
     #[test]
     fn every_unknown_forced_parameter_is_refused_at_its_place() {
         let describe = |text: &str| {

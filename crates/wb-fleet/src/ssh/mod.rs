@@ -2,7 +2,9 @@
 //!
 //! One process and one channel per host suffice, because the agent's protocol multiplexes all calls over one pipe; so
 //! no control socket is needed that could stay behind. The user's configuration determines keys, jump hosts and known
-//! hosts; the options set here only make sure that ssh never prompts and never hangs.
+//! hosts; the options set here only make sure that ssh never prompts and never hangs. A background master would also
+//! outlive a killed controller. The crate `openssh` sets StrictHostKeyChecking itself, leaves its master running and
+//! forwards only part of the messages of ssh, so ssh is started here.
 
 mod classify;
 mod process;
@@ -25,7 +27,6 @@ const SERVER_ALIVE: (u32, u32) = (4, 2);
 
 /// The ssh program and its configuration.
 pub(crate) struct Ssh<'a> {
-    /// The program.
     pub(crate) program: &'a Path,
     /// Alternative configuration file.
     pub(crate) config: Option<&'a Path>,

@@ -92,7 +92,7 @@ impl Cache {
     }
 
     fn folder(&self) -> PathBuf {
-        self.home().join("weighbridge/agent").join(Sha256::of(PROGRAM.as_bytes()).as_str())
+        self.home().join("weighbridge/agent").join(Sha256::digest(PROGRAM.as_bytes()).as_str())
     }
 
     fn program(&self) -> PathBuf {
@@ -123,7 +123,7 @@ impl Cache {
             }
         };
         // In steps, as the controller sends it: a shell may read ahead of what it executes.
-        let sha256 = Sha256::of(PROGRAM.as_bytes());
+        let sha256 = Sha256::digest(PROGRAM.as_bytes());
         write!(input, "sha256={}\n{SCRIPT}main\n", sha256.as_str()).unwrap();
         read_until(&["folder "]);
         writeln!(input, "go").unwrap();
@@ -182,6 +182,7 @@ fn a_program_that_another_user_can_replace_is_not_started_whichever_level_of_its
     }
 }
 
+// Between hash and start, the owner of a folder above could have another program run as root.
 #[test]
 fn a_file_that_another_user_can_write_is_replaced_by_the_program() {
     for user in [0, USER] {
@@ -286,7 +287,7 @@ fn whoever_owns_a_folder_above_the_program_does_not_get_his_own_started_by_renam
     // The other user's copy has what the script expects, and a program that does something else.
     let mark = cache.folder.path().join("mark");
     let evil = cache.home().join("evil");
-    let program = evil.join("agent").join(Sha256::of(PROGRAM.as_bytes()).as_str()).join("weighbridge");
+    let program = evil.join("agent").join(Sha256::digest(PROGRAM.as_bytes()).as_str()).join("weighbridge");
     fs::create_dir_all(program.parent().unwrap()).unwrap();
     fs::write(&program, format!("#!/bin/sh\ntouch {}\n", mark.display())).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! What is sized, and what of it is given instead of being measured.
+//! The configuration of sizing: what is determined, and what is given instead of being measured.
 
 use std::path::PathBuf;
 

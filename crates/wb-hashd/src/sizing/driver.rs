@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::LatencyQuantiles;
 
-    /// A workload whose rate falls beyond a footprint, and that is killed beyond another one.
+    /// A workload whose rate falls beyond the footprint `sustained`, and that is killed beyond the footprint `killed`.
     struct Simulated {
         sustained: f64,
         killed: f64,

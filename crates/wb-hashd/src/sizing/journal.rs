@@ -1,11 +1,11 @@
 //! The journal of a sizing: a line for its configuration, and one for each finished round.
 
 use std::fs;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use wb_sys::file_lock::open_private;
-use wb_sys::{FileLock, LockError};
+use wb_sys::{FileLock, LockError, PathError};
 
 use super::{Round, SizingConfig, SizingLine};
 
@@ -13,38 +13,21 @@ use super::{Round, SizingConfig, SizingLine};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// It could not be read or written.
-    #[error("cannot {operation} `{}`: {source}", path.display())]
-    Io {
-        /// The operation: `read`, `write`, `remove`.
-        operation: &'static str,
-        /// Its path.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// Another sizing writes to it.
+    #[error(transparent)]
+    Io(#[from] PathError),
     #[error("{}: another sizing is running", path.display())]
-    Busy {
-        /// Its path.
-        path: PathBuf,
-    },
+    Busy { path: PathBuf },
     /// A line before the last one is damaged.
     #[error("{}:{line}: invalid line: {message}", path.display())]
     Damaged {
-        /// Its path.
         path: PathBuf,
         /// The number of the line, from 1.
         line: usize,
         /// What is wrong.
         message: String,
     },
-    /// It belongs to another configuration.
     #[error("{}: the journal belongs to another configuration", path.display())]
-    OtherConfig {
-        /// Its path.
-        path: PathBuf,
-    },
+    OtherConfig { path: PathBuf },
 }
 
 /// A journal that is locked by this process.
@@ -62,11 +45,11 @@ impl SizingJournal {
     /// # Errors
     /// If it cannot be read, is in use, or is damaged.
     pub fn open(path: &Path) -> Result<(Self, Option<SizingConfig>, Vec<Round>), JournalError> {
-        let failed = |source| JournalError::Io { operation: "read", path: path.to_owned(), source };
+        let failed = PathError::new("read", path);
         // Private, because it is also the lock.
         let lock = FileLock::try_acquire(path, || open_private(path)).map_err(|error| match error {
             LockError::Held(_) => JournalError::Busy { path: path.to_owned() },
-            other => failed(other.into()),
+            other => failed(other.into()).into(),
         })?;
         let mut file = lock.file();
         let mut text = String::new();
@@ -104,7 +87,7 @@ impl SizingJournal {
             file.write_all(text.as_bytes())?;
             file.sync_data()
         };
-        write().map_err(|source| JournalError::Io { operation: "write", path: self.path.clone(), source })?;
+        write().map_err(PathError::new("write", &self.path))?;
         self.has_rounds |= matches!(line, SizingLine::Round(_));
         Ok(())
     }
@@ -117,7 +100,7 @@ impl SizingJournal {
         if self.has_rounds {
             return Ok(());
         }
-        fs::remove_file(&self.path).map_err(|source| JournalError::Io { operation: "remove", path: self.path, source })
+        Ok(fs::remove_file(&self.path).map_err(PathError::new("remove", &self.path))?)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A round: what is run, and what was found.
+//! A round of sizing: the parameters that are run, and what was observed with them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -177,7 +177,6 @@ pub enum SizingLine {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SizingError {
-    /// The rounds are not those of this configuration.
     #[error(
         "round {number} does not belong to this configuration: expected the stage {expected:?} at a footprint of {fraction:.3}"
     )]
@@ -195,7 +194,6 @@ pub enum SizingError {
         /// The footprint, in bytes.
         footprint: u64,
     },
-    /// No footprint was sustained.
     #[error("no footprint is sustained at {rps} requests per second, not even {}", format_size(*footprint))]
     NothingSustained {
         /// Requests per second.
@@ -209,13 +207,11 @@ pub enum SizingError {
     /// The workload could not be run.
     #[error(transparent)]
     Workload(#[from] crate::HashdError),
-    /// The workload ended by itself.
     #[error("the workload has ended: {message}")]
     Ended {
         /// What it printed, or its exit status.
         message: String,
     },
-    /// It was cancelled.
     #[error("cancelled")]
     Cancelled,
 }

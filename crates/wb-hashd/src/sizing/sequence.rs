@@ -39,7 +39,6 @@ const DISK_READ_TIME: f64 = 0.0025;
 /// What follows the finished rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SizingStep {
-    /// This round.
     Run(RoundPlan),
     /// Nothing: the answer is found.
     Done(Box<SizingResult>),
@@ -50,6 +49,8 @@ pub enum SizingStep {
 /// # Errors
 /// If they are not the rounds of this configuration, or there is no answer.
 pub fn next_step(config: &SizingConfig, rounds: &[Round]) -> Result<SizingStep, SizingError> {
+    // The search is written as if each round returned at once: it takes the finished ones in order, and where they end
+    // is the round to run. So resuming is replaying, and a simulated machine tests all of it.
     match Replay::new(config, rounds).run() {
         Ok(result) => Ok(SizingStep::Done(Box::new(result))),
         Err(Pause::Next(plan)) => Ok(SizingStep::Run(plan)),
@@ -74,7 +75,7 @@ struct Replay<'a> {
     unconverged: Vec<Stage>,
 }
 
-/// What a request is like, and the rate at which the footprint is sized.
+/// The kind of requests, and the rate at which the footprint is sized.
 #[derive(Clone, Copy)]
 struct Load {
     hash_size: Bytes,

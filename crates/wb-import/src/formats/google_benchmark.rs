@@ -2,20 +2,25 @@
 //!
 //! Aggregates over repetitions are not samples. If a report has only aggregates (`--benchmark_report_aggregates_only`),
 //! the median, or else the mean, becomes the only sample, with a finding. A benchmark that is registered twice is two
-//! cells.
+//! cells. The library's fits of complexity are noted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
 
-use serde::Deserialize;
-use serde_json::Value;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use wb_model::lenient_number::LenientNumber;
+use wb_model::secrets::mask_value;
 use wb_model::{Gate, Metric};
-use wb_tests::evaluate::is_plausible;
+use wb_test::evaluate::is_plausible;
 
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
-use crate::json::{LenientNumber, is_non_finite};
+use crate::format::{Format, FormatDefinition};
+use crate::json::{is_non_finite, to_plain_text};
 use crate::naming::valid_name;
-use crate::{Format, ReadError, json};
+use crate::{ReadError, json};
 
 const TEST: &str = "google-benchmark";
 const SUMMARY: &str = "the time of functions, as Google Benchmark measured it";
@@ -23,7 +28,50 @@ const SUMMARY: &str = "the time of functions, as Google Benchmark measured it";
 #[derive(Deserialize)]
 struct Report {
     context: Context,
+    #[serde(deserialize_with = "entries")]
     benchmarks: Vec<Entry>,
+}
+
+/// Reads the entries. A counter may have the name of a field, which the library writes before it.
+fn entries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::Error> {
+    let entries = Vec::<FirstOfEach>::deserialize(deserializer)?;
+    let entry = |FirstOfEach { fields, repeated }| {
+        Ok(Entry { repeated, ..Entry::deserialize(Value::Object(fields)).map_err(D::Error::custom)? })
+    };
+    entries.into_iter().map(entry).collect()
+}
+
+/// An object, of which the first of several fields of one name counts.
+struct FirstOfEach {
+    fields: Map<String, Value>,
+    /// The names of the further ones.
+    repeated: Vec<String>,
+}
+
+impl<'de> Deserialize<'de> for FirstOfEach {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = FirstOfEach;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with a benchmark")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<FirstOfEach, A::Error> {
+                let mut all = FirstOfEach { fields: Map::new(), repeated: Vec::new() };
+                while let Some((name, value)) = object.next_entry::<String, Value>()? {
+                    if all.fields.contains_key(&name) {
+                        all.repeated.push(name)
+                    } else {
+                        drop(all.fields.insert(name, value))
+                    }
+                }
+                Ok(all)
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
 }
 
 #[derive(Deserialize)]
@@ -39,6 +87,8 @@ struct Context {
     aslr_enabled: Option<bool>,
     library_version: Option<String>,
     library_build_type: Option<String>,
+    #[serde(flatten)]
+    further: BTreeMap<String, Value>,
 }
 
 /// A repetition, or an aggregate over repetitions.
@@ -64,12 +114,29 @@ struct Entry {
     error_occurred: bool,
     error_message: Option<String>,
     skip_message: Option<String>,
+    /// A text, written after the counters.
+    label: Option<Value>,
+    /// Counters that have the name of a field.
+    #[serde(skip)]
+    repeated: Vec<String>,
+    /// For a fit of complexity: the function of the argument, and the factors before it.
+    big_o: Option<Value>,
+    #[serde(default)]
+    real_coefficient: LenientNumber,
+    #[serde(default)]
+    cpu_coefficient: LenientNumber,
+    /// The root mean square error of a fit, as a share.
+    #[serde(default)]
+    rms: LenientNumber,
     #[serde(flatten)]
     counters: BTreeMap<String, Value>,
 }
 
 /// Standard fields, which are not counters of the benchmark.
-const STANDARD_FIELDS: [&str; 5] = ["threads", "label", "skipped", "aggregate_unit", "memory_iterations"];
+const STANDARD_FIELDS: [&str; 4] = ["threads", "skipped", "aggregate_unit", "memory_iterations"];
+
+/// Standard fields of the context, beside which a program may have its own.
+const STANDARD_CONTEXT: [&str; 3] = ["caches", "load_avg", "json_schema_version"];
 
 /// Suffixes that mark aggregates in reports of versions before 1.5.
 const AGGREGATE_SUFFIXES: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
@@ -78,9 +145,28 @@ const AGGREGATE_SUFFIXES: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_B
 const MEDIAN: &str = "median";
 const MEAN: &str = "mean";
 
+/// Aggregates over the arguments of a benchmark: a function that is fitted to the times, and its error.
+const BIG_O: &str = "BigO";
+const RMS: &str = "RMS";
+
+/// The format.
+pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
+    system_properties: &["host"],
+    other_forms: &[
+        (&["name,iterations,real_time,cpu_time,time_unit"], "--benchmark_format=json"),
+        (&["Benchmark ", " Time ", " CPU ", " Iterations"], "--benchmark_format=json"),
+    ],
+    ..FormatDefinition::json(
+        "google-benchmark",
+        1,
+        |text| text.contains("\"benchmarks\"") && text.contains("\"context\""),
+        |text, _| read(text),
+    )
+});
+
 /// Parses a report.
-pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
-    let Report { context, benchmarks } = json::parse_document(Format::GoogleBenchmark, text)?;
+fn read(text: &str) -> Result<ForeignResults, ReadError> {
+    let Report { context, benchmarks } = json::parse_document(FORMAT, text)?;
     let mut foreign = ForeignResults::default();
     let executable = context.describe(&mut foreign);
     let mut all = group_repetitions(&benchmarks)?;
@@ -92,11 +178,35 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
             cell.axis("executable", executable);
         }
         add_axes(&mut cell, repetitions[0].1.benchmark());
-        let samples = repetitions.iter().map(|(at, entry)| entry.sample(*at)).collect::<Result<Vec<_>, _>>()?;
+        let samples =
+            repetitions.iter().map(|(position, entry)| entry.sample(*position)).collect::<Result<Vec<_>, _>>()?;
         cell.samples.extend(samples);
+        let labels: BTreeSet<&str> =
+            repetitions.iter().filter_map(|(_, entry)| entry.label.as_ref()?.as_str()).collect();
+        if !labels.is_empty() {
+            cell.remarks.insert("label".to_owned(), labels.into_iter().collect::<Vec<_>>().join("; "));
+        }
         foreign.add_apart(cell);
     }
+    foreign.omitted = complexities(&benchmarks);
     foreign.require_cells("benchmarks")
+}
+
+/// Notes on fits of complexity, which are computed from benchmarks that are imported.
+fn complexities(benchmarks: &[Entry]) -> Vec<String> {
+    let of_kind = |kind| benchmarks.iter().filter(move |entry| entry.aggregate() == Some(kind));
+    let describe = |fit: &Entry| {
+        let function = fit.big_o.as_ref().and_then(Value::as_str).unwrap_or("?");
+        let unit = fit.time_unit.as_deref().unwrap_or("ns");
+        let mut figures = Vec::new();
+        for (name, factor) in [("real time", fit.real_coefficient), ("CPU time", fit.cpu_coefficient)] {
+            figures.extend(factor.0.map(|factor| format!("{name} {factor:.3} {unit} · {function}")));
+        }
+        let error = of_kind(RMS).find(|error| error.registration() == fit.registration());
+        figures.extend(error.and_then(|error| error.rms.0).map(|rms| format!("RMS {:.0} %", 100.0 * rms)));
+        format!("`{}`: complexity is computed from the times of other benchmarks: {}", fit.name, figures.join(", "))
+    };
+    of_kind(BIG_O).map(describe).collect()
 }
 
 /// Entries of one benchmark, with their positions in the report.
@@ -107,13 +217,13 @@ type Repetitions<'a> = Vec<(usize, &'a Entry)>;
 fn group_repetitions(benchmarks: &[Entry]) -> Result<Vec<Repetitions<'_>>, ReadError> {
     let mut all: Vec<Repetitions<'_>> = Vec::new();
     let mut latest: BTreeMap<Registration<'_>, usize> = BTreeMap::new();
-    for (at, entry) in benchmarks.iter().enumerate().filter(|(_, entry)| entry.aggregate().is_none()) {
+    for (index, entry) in benchmarks.iter().enumerate().filter(|(_, entry)| entry.aggregate().is_none()) {
         let known = latest.get(&entry.registration()).copied();
         match known {
-            Some(group) if !entry.follows_whole(at, &all[group])? => all[group].push((at, entry)),
+            Some(group) if !entry.follows_whole(index, &all[group])? => all[group].push((index, entry)),
             _ => {
                 latest.insert(entry.registration(), all.len());
-                all.push(vec![(at, entry)]);
+                all.push(vec![(index, entry)]);
             }
         }
     }
@@ -152,6 +262,16 @@ impl Context {
         foreign.add_provenance("address-space randomisation", self.aslr_enabled);
         foreign.add_provenance("benchmark library", self.library_version.as_ref());
         foreign.add_provenance("benchmark library's build", self.library_build_type.as_ref());
+        for (name, value) in &self.further {
+            if !STANDARD_CONTEXT.contains(&name.as_str()) {
+                let value = to_plain_text(value);
+                let masked = mask_value(name, &value);
+                if masked != value {
+                    foreign.secrets.push((value, masked.clone()));
+                }
+                foreign.add_provenance(&format!("context: {name}"), Some(masked));
+            }
+        }
         let name = Path::new(self.executable.as_ref()?).file_name()?;
         Some(name.to_string_lossy().into_owned())
     }
@@ -183,17 +303,17 @@ impl Entry {
     }
 
     /// Whether it is of the next benchmark, after all repetitions of one with the same name and family.
-    fn follows_whole(&self, at: usize, repetitions: &Repetitions<'_>) -> Result<bool, ReadError> {
+    fn follows_whole(&self, position: usize, repetitions: &Repetitions<'_>) -> Result<bool, ReadError> {
         let Some(index) = self.repetition_index else {
             // Versions before 1.5 do not number repetitions, which follow one another.
             let is_whole = self.repetitions.0.is_some_and(|n| repetitions.len() as f64 >= n);
-            return Ok(is_whole || repetitions.last().is_some_and(|(last, _)| last + 1 != at));
+            return Ok(is_whole || repetitions.last().is_some_and(|(last, _)| last + 1 != position));
         };
         match repetitions.iter().position(|(_, entry)| entry.repetition_index == Some(index)) {
             None => Ok(false),
             Some(0) => Ok(true),
             Some(same) => Err(malformed(format!(
-                "benchmarks/{} and benchmarks/{at} are both repetition {index} of `{}`: expected all repetitions of one \
+                "benchmarks/{} and benchmarks/{position} are both repetition {index} of `{}`: expected all repetitions of one \
                  benchmark before those of another of the same name",
                 repetitions[same].0,
                 self.benchmark(),
@@ -215,8 +335,8 @@ impl Entry {
         }
     }
 
-    fn sample(&self, at: usize) -> Result<ForeignSample, ReadError> {
-        let mut sample = ForeignSample::at(format!("benchmarks/{at}"));
+    fn sample(&self, position: usize) -> Result<ForeignSample, ReadError> {
+        let mut sample = ForeignSample::at(format!("benchmarks/{position}"));
         let message = self.error_message.as_ref().or(self.skip_message.as_ref());
         if self.error_occurred || message.is_some() {
             let message = message.map_or("error without a message", String::as_str);
@@ -244,6 +364,11 @@ impl Entry {
                 sample.findings.push(format!("`{name}` is {text}: expected a finite number"));
             }
         }
+        for name in &self.repeated {
+            sample
+                .findings
+                .push(format!("the counter `{name}` has the name of a field of the library: it is left out"));
+        }
         sample.seconds = real.zip(self.iterations.0).map(|(nanos, iterations)| nanos * iterations / 1e9);
         if let Some(kind) = self.aggregate() {
             let n = self.repetitions.0.map_or_else(|| "all".to_owned(), |n| n.to_string());
@@ -255,7 +380,7 @@ impl Entry {
 }
 
 fn malformed(reason: String) -> ReadError {
-    ReadError::Malformed { format: Format::GoogleBenchmark, reason }
+    ReadError::Malformed { format: FORMAT, reason }
 }
 
 /// Metric of a counter. Only the names of custom counters are known, so they have no direction.
@@ -274,15 +399,15 @@ fn counter_metric(name: &str) -> Metric {
 fn add_axes(cell: &mut ForeignCell, benchmark: &str) {
     let mut name: Vec<&str> = Vec::new();
     let mut arguments = 0;
-    for (at, part) in benchmark.split('/').enumerate() {
+    for (index, part) in benchmark.split('/').enumerate() {
         let is_number = |text: &str| text.parse::<f64>().is_ok();
         match part.split_once(':') {
-            _ if at == 0 => name.push(part),
-            Some((argument, value)) if !argument.is_empty() && is_number(value) => cell.axis(argument, value),
-            None if matches!(part, "real_time" | "manual_time" | "process_time") => cell.axis(part, true),
+            _ if index == 0 => name.push(part),
+            Some((argument, value)) if !argument.is_empty() && is_number(value) => cell.distinct_axis(argument, value),
+            None if matches!(part, "real_time" | "manual_time" | "process_time") => cell.distinct_axis(part, true),
             None if is_number(part) => {
                 arguments += 1;
-                cell.axis(&format!("argument-{arguments}"), part);
+                cell.distinct_axis(&format!("argument-{arguments}"), part);
             }
             // Methods of fixtures and arguments of templates may contain slashes and colons.
             _ => name.push(part),
@@ -361,7 +486,7 @@ mod tests {
 
     fn reread(benchmarks: &[String]) -> Result<Vec<(String, u32)>, String> {
         let text = format!(r#"{{"context": {{}}, "benchmarks": [{}]}}"#, benchmarks.join(","));
-        let options = crate::ReadOptions { format: Some(Format::GoogleBenchmark), ..Default::default() };
+        let options = crate::ReadOptions { format: Some(FORMAT), ..Default::default() };
         let cells = crate::read(&text, options).map_err(|error| error.to_string())?.1.cells;
         Ok(cells.iter().map(|cell| (cell.case().to_string(), cell.samples.count)).collect())
     }
@@ -436,11 +561,93 @@ mod tests {
         }
     }
 
+    const COMPLEXITY: &str = r#"
+        {"name": "BM/8", "family_index": 3, "run_name": "BM/8", "run_type": "iteration", "real_time": 1, "time_unit": "us"},
+        {"name": "BM/64", "family_index": 3, "run_name": "BM/64", "run_type": "iteration", "real_time": 9, "time_unit": "us"},
+        {"name": "BM_BigO", "family_index": 3, "run_name": "BM", "run_type": "aggregate", "aggregate_name": "BigO",
+         "cpu_coefficient": 1.25e-1, "real_coefficient": 1.5e-1, "big_o": "NlgN", "time_unit": "us", "label": "x"},
+        {"name": "BM_RMS", "family_index": 3, "run_name": "BM", "run_type": "aggregate", "aggregate_name": "RMS",
+         "rms": 3.1e-2}"#;
+
+    #[test]
+    fn fits_of_complexity_are_noted_by_name_and_are_no_samples() {
+        let without_types = ["iteration", "aggregate"]
+            .iter()
+            .fold(COMPLEXITY.to_owned(), |text, kind| text.replace(&format!("\"run_type\": \"{kind}\","), ""));
+        for text in [COMPLEXITY, &without_types] {
+            let foreign = report(text);
+            let cases: Vec<String> = foreign.cells.iter().map(|cell| cell.case().to_string()).collect();
+            assert_eq!(cases, ["8", "64"].map(|n| format!("argument-1={n},benchmark=BM,executable=bench")), "{text}");
+            let expected = "`BM_BigO`: complexity is computed from the times of other benchmarks: real time 0.150 us · NlgN, \
+                CPU time 0.125 us · NlgN, RMS 3 %";
+            assert_eq!(foreign.omitted, [expected]);
+        }
+    }
+
+    #[test]
+    fn labels_and_the_context_of_a_program_are_circumstances() {
+        let label = |label: &str| repetition(&format!(r#", "repetition_index": 0, "label": "{label}""#));
+        let text = format!(
+            r#"{{"context": {{"compiler": "gcc 12", "api-token": "hunter2", "load_avg": [1.5]}}, "benchmarks": [{}, {}]}}"#,
+            label("level 1"),
+            label("level 2")
+        );
+        let (_, foreign) = crate::read(&text, crate::ReadOptions::default()).unwrap();
+        let cells: Vec<(String, &str)> =
+            foreign.cells.iter().map(|cell| (cell.case().to_string(), cell.remarks["label"].as_str())).collect();
+        let case = |number: u32| format!("benchmark=BM,occurrence={number}");
+        assert_eq!(cells, [(case(1), "level 1"), (case(2), "level 2")]);
+        let context: Vec<(&str, &str)> =
+            foreign.provenance.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(context, [("context: api-token", "***"), ("context: compiler", "gcc 12")]);
+        assert_eq!(foreign.secrets, [("hunter2".to_owned(), "***".to_owned())]);
+    }
+
+    /// The library writes counters of any name beside its own fields.
+    #[test]
+    fn a_counter_of_the_name_of_a_field_leaves_the_field() {
+        for name in ["iterations", "real_time", "cpu_time", "label", "threads", "repetition_index", "rms", "big_o"] {
+            let fields = format!(r#", "iterations": 5, "cpu_time": 2, "repetition_index": 0, "{name}": 7e3"#);
+            let foreign = report(&repetition(&fields));
+            let sample = row(&foreign.cells[0], 0);
+            assert_eq!(sample.readings[0].value, 1.0, "{name}");
+            let is_repeated = !["label", "threads", "rms", "big_o"].contains(&name);
+            assert_eq!(sample.findings.len(), usize::from(is_repeated), "{name}: {sample:?}");
+        }
+    }
+
     #[test]
     fn a_failed_benchmark_has_no_figures() {
         let failed = r#"{"name": "BM", "run_type": "iteration", "error_occurred": true, "error_message": "no file",
             "real_time": 0.0, "cpu_time": 0.0, "time_unit": "ns"}"#;
         assert_eq!(row(&report(failed).cells[0], 0).failure.as_deref(), Some("BM: no file"));
+    }
+
+    /// The library writes the arguments, which may have any names, before its own options.
+    #[test]
+    fn benchmarks_that_differ_in_any_argument_are_different_cells() {
+        let names = ["", "x:", "threads:", "real_time:", "executable:", "benchmark:"];
+        let mut names_of_case = BTreeMap::<String, String>::new();
+        for (one, other) in names.iter().flat_map(|one| names.iter().map(move |other| (one, other))) {
+            for (values, options) in
+                [([1, 2], ""), ([3, 2], ""), ([1, 7], "/real_time"), ([1, 2], "/real_time/threads:2")]
+            {
+                let name = format!("BM/{one}{}/{other}{}{options}", values[0], values[1]);
+                let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
+                cell.axis("executable", "bench");
+                add_axes(&mut cell, &name);
+                let of_case = names_of_case.entry(cell.case().to_string()).or_insert_with(|| name.clone());
+                let sorted = |name: &str| {
+                    let mut parts: Vec<String> = name.split('/').map(str::to_owned).collect();
+                    parts.sort();
+                    parts
+                };
+                assert_eq!(sorted(of_case), sorted(&name), "{}", cell.case());
+            }
+        }
+        let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
+        add_axes(&mut cell, "BM/x:1/x:2/threads:3/threads:4");
+        assert_eq!(cell.case().to_string(), "benchmark=BM,threads=3,threads-2=4,x=1,x-2=2");
     }
 
     #[test]

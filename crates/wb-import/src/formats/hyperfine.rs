@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
+use wb_model::lenient_number::LenientNumber;
 use wb_model::secrets::mask_value;
 use wb_model::{Gate, Metric};
 
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
-use crate::json::{LenientNumber, to_plain_text};
+use crate::format::{Format, FormatDefinition};
+use crate::json::to_plain_text;
 use crate::naming::{mask_secrets, valid_name};
-use crate::{Format, ReadError, json};
+use crate::{ReadError, json};
 
 const TEST: &str = "hyperfine";
 const SUMMARY: &str = "the run time of commands, as hyperfine measured it";
@@ -34,11 +36,24 @@ struct Command {
     parameters: BTreeMap<String, Value>,
 }
 
+/// The format.
+pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
+    other_forms: &[(&["command,mean,stddev,median,user,system,min,max"], "hyperfine --export-json FILE")],
+    ..FormatDefinition::json("hyperfine", 3, is_export, |text, _| read(text))
+});
+
+/// Whether a text is an export; one without results has nothing else in it.
+fn is_export(text: &str) -> bool {
+    let has = |name: &str| text.contains(name);
+    text.split_whitespace().collect::<String>() == "{\"results\":[]}"
+        || (has("\"results\"") && has("\"command\"") && (has("\"mean\"") || has("\"times\"")))
+}
+
 /// Parses an export.
-pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
-    let Export { results } = json::parse_document(Format::Hyperfine, text)?;
+fn read(text: &str) -> Result<ForeignResults, ReadError> {
+    let Export { results } = json::parse_document(FORMAT, text)?;
     let mut foreign = ForeignResults::default();
-    for (at, result) in results.iter().enumerate() {
+    for (index, result) in results.iter().enumerate() {
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         let mut command = result.command.clone();
         for (name, value) in &result.parameters {
@@ -58,16 +73,11 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         cell.own_axis("command", command.as_str());
         cell.set_unmasked("command", &result.command, &command);
         if result.times.is_empty() {
-            foreign.notes.push(format!("result {at}: missing `times`, and a mean is not a sample"));
+            foreign.notes.push(format!("result {index}: missing `times`, and a mean is not a sample"));
             continue;
         }
-        // It succeeded nowhere, so that this is what it does: `grep` without a match. Where it succeeds, it is another cell.
-        let usual = result.usual_exit_code();
-        if usual != 0 {
-            cell.own_axis("exit-status", usual);
-        }
         let rejection = result.rejection();
-        cell.samples = (0..result.times.len()).map(|run| result.sample(at, run, usual, rejection.as_deref())).collect();
+        cell.samples = (0..result.times.len()).map(|run| result.sample(index, run, rejection.as_deref())).collect();
         // One result for each command, in the order of the command line: with two `--prepare` of one command, two.
         foreign.add_apart(cell);
     }
@@ -75,16 +85,8 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
 }
 
 impl Command {
-    /// The exit status with which the command ends: 0 if it ever does, or else the most frequent one.
-    fn usual_exit_code(&self) -> i32 {
-        let mut counts = BTreeMap::<i32, usize>::new();
-        self.exit_codes.iter().flatten().for_each(|code| *counts.entry(*code).or_default() += 1);
-        let most = counts.iter().max_by_key(|(_, count)| **count).map_or(0, |(code, _)| *code);
-        if counts.contains_key(&0) { 0 } else { most }
-    }
-
-    /// Why no time is valid, if none is: hyperfine subtracts the time of starting its shell and takes 0 for what is less
-    /// than that, so that any figure of the other runs alone would be too large.
+    /// Why no time is valid, if none is. hyperfine subtracts the time of starting its shell, and takes 0 for a run that
+    /// is shorter. Figures of the other runs alone would be too large.
     fn rejection(&self) -> Option<String> {
         let zeros = self.times.iter().filter(|time| time.0 == Some(0.0)).count();
         let of = self.times.len();
@@ -95,8 +97,8 @@ impl Command {
         })
     }
 
-    fn sample(&self, at: usize, run: usize, usual: i32, rejection: Option<&str>) -> ForeignSample {
-        let mut sample = ForeignSample::at(format!("results/{at}/times/{run}"));
+    fn sample(&self, position: usize, run: usize, rejection: Option<&str>) -> ForeignSample {
+        let mut sample = ForeignSample::at(format!("results/{position}/times/{run}"));
         let seconds = self.times[run].0;
         sample.push_reading(Metric::latency("time", "s").primary(), seconds);
         sample.push_reading(Metric::resource("max-rss", "B"), self.memory.get(run).and_then(|bytes| bytes.0));
@@ -107,20 +109,23 @@ impl Command {
         if let Some(reason) = rejection {
             sample.reject(Gate::Plausibility, reason);
         }
-        if usual != 0 {
-            sample
-                .findings
-                .push(format!("the command ends with exit status {usual} and never with 0 (`--ignore-failure`)"));
-        }
         // hyperfine goes on only with `--ignore-failure`, and counts how long it took to fail.
-        sample.failure = match self.exit_codes.get(run) {
-            None => None,
-            Some(Some(code)) if *code == usual => None,
-            Some(Some(code)) => Some(format!("exit status `{code}` of the command")),
-            Some(None) => Some("end of the command by a signal".to_owned()),
-        };
+        match self.exit_codes.get(run) {
+            None => {}
+            Some(None) => sample.failure = Some("end of the command by a signal".to_owned()),
+            Some(Some(code)) => match signal(*code) {
+                Some(signal) => sample.failure = Some(format!("end of the command by signal {signal}")),
+                None => sample.exit_status = *code,
+            },
+        }
         sample
     }
+}
+
+/// The signal that ended a command, by the exit status that hyperfine and shells report for it: 128 and its number.
+fn signal(exit_status: i32) -> Option<i32> {
+    const MAX_SIGNAL: i32 = 64;
+    Some(exit_status - 128).filter(|signal| (1..=MAX_SIGNAL).contains(signal))
 }
 
 #[cfg(test)]
@@ -138,31 +143,31 @@ mod tests {
         let foreign = read(text).unwrap();
         let [one, two] = &foreign.cells[..] else { panic!("{foreign:?}") };
         assert_eq!((one.axes.join(" "), one.samples.count), ("t command".to_owned(), 2));
-        let failures = [0, 1].map(|run| row(one, run).failure);
-        assert_eq!(failures, [None, Some("exit status `3` of the command".to_owned())]);
+        assert_eq!([0, 1].map(|run| row(one, run).exit_status), [0, 3]);
         let time = row(one, 1).readings.remove(0);
         assert_eq!((time.value, time.metric.unit.as_str(), time.metric.direction), (0.2, "s", Direction::Lower));
         assert_eq!((row(two, 0).readings.len(), two.params["t"].to_string()), (2, "0.2".to_owned()));
     }
 
+    // Statuses that hyperfine writes for signals were taken for commands that mean to end so.
     #[test]
-    fn a_command_that_never_succeeds_is_one_that_ends_so() {
+    fn signals_are_failures_and_other_exit_statuses_are_noted() {
         let read = |codes: &str| {
-            let text =
-                format!(r#"{{"results": [{{"command": "x", "times": [1.0, 2.0, 3.0], "exit_codes": {codes}}}]}}"#);
+            let text = format!(r#"{{"results": [{{"command": "x", "times": [1.0], "exit_codes": {codes}}}]}}"#);
             let cell = read(&text).unwrap().cells.remove(0);
-            let failed = (0..3).filter(|run| row(&cell, *run).failure.is_some()).count();
-            (cell.case().to_string(), failed, row(&cell, 0).findings.join("\n"))
+            assert_eq!(cell.case().to_string(), "command=x");
+            let sample = row(&cell, 0);
+            (sample.exit_status, sample.failure.unwrap_or_default())
         };
-        let always =
-            |code: i32| format!("the command ends with exit status {code} and never with 0 (`--ignore-failure`)");
-        let cell = |name: &str, failed, finding: String| (name.to_owned(), failed, finding);
-        assert_eq!(read("[0, 0, 0]"), cell("command=x", 0, String::new()));
-        assert_eq!(read("[1, 1, 0]"), cell("command=x", 2, String::new()));
-        assert_eq!(read("[1, 1, 1]"), cell("command=x,exit-status=1", 0, always(1)));
-        assert_eq!(read("[3, 1, 3]"), cell("command=x,exit-status=3", 1, always(3)));
-        assert_eq!(read("[null, null, null]"), cell("command=x", 3, String::new()));
-        assert_eq!(read("[null, 2, 2]"), cell("command=x,exit-status=2", 1, always(2)));
+        for status in [0, 1, 2, 126, 127, 128, 193, 255] {
+            assert_eq!(read(&format!("[{status}]")), (status, String::new()));
+        }
+        for signal in [1, 6, 9, 11, 13, 15, 64] {
+            let failure = format!("end of the command by signal {signal}");
+            assert_eq!(read(&format!("[{}]", 128 + signal)), (0, failure));
+        }
+        assert_eq!(read("[null]"), (0, "end of the command by a signal".to_owned()));
+        assert_eq!(read("[]"), (0, String::new()));
     }
 
     #[test]
@@ -243,6 +248,7 @@ mod tests {
         assert_eq!(reason(1), None);
     }
 
+    // A parameter with a name that the import itself uses replaced or lost one of the two.
     #[test]
     fn parameters_of_any_name_distinguish_commands() {
         for name in ["command", "parameter-command", "time", "", "job"] {

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value;
+use wb_model::lenient_number::LenientNumber;
 use wb_model::pbench::{ALL_CLIENTS, is_failed_iteration, quote_non_finite};
 use wb_model::{Class, Direction, Metric, ProfileName, TestName};
 
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
-use crate::json::{LenientNumber, to_plain_text};
+use crate::format::{Format, FormatDefinition};
+use crate::json::to_plain_text;
 use crate::naming::{mask_secrets, slug, test_name};
-use crate::{Format, ReadError, json};
+use crate::{ReadError, json};
 
 #[derive(Deserialize)]
 struct Iteration {
@@ -66,18 +68,29 @@ const NON_DEFINING_PARAMETERS: [&str; 12] = [
     "description",
 ];
 
+/// The format.
+pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
+    opening: '[',
+    ..FormatDefinition::json(
+        "pbench",
+        2,
+        |text| text.contains("\"iteration_name\"") || text.contains("\"iteration_data\""),
+        |text, options| read(text, options.include_incorrect),
+    )
+});
+
 /// Parses a file; failed iterations (`NAME-failN`) are skipped unless incorrect ones are requested.
-pub(crate) fn read(text: &str, include_incorrect: bool) -> Result<ForeignResults, ReadError> {
+fn read(text: &str, include_incorrect: bool) -> Result<ForeignResults, ReadError> {
     let quoted = quote_non_finite(text);
-    let iterations: Vec<Iteration> = json::parse_document(Format::Pbench, &quoted)?;
+    let iterations: Vec<Iteration> = json::parse_document(FORMAT, &quoted)?;
     let mut foreign = ForeignResults::default();
     if quoted != text {
         foreign.notes.push("values that are not finite (`NaN`, `Infinity`)".to_owned());
     }
     let names: BTreeSet<&str> = iterations.iter().filter_map(|iteration| iteration.iteration_name.as_deref()).collect();
-    for (at, iteration) in iterations.iter().enumerate() {
+    for (index, iteration) in iterations.iter().enumerate() {
         let (Some(name), Some(data)) = (&iteration.iteration_name, &iteration.iteration_data) else {
-            foreign.notes.push(format!("iteration {at}: incomplete"));
+            foreign.notes.push(format!("iteration {index}: incomplete"));
             continue;
         };
         let is_repeated = is_failed_iteration(name)
@@ -92,7 +105,7 @@ pub(crate) fn read(text: &str, include_incorrect: bool) -> Result<ForeignResults
         }
         data.describe_run(&mut foreign);
         let mut cell = data.cell(name);
-        cell.samples = data.samples(at).into_iter().collect();
+        cell.samples = data.samples(index).into_iter().collect();
         if cell.samples.count == 0 {
             note(&mut foreign, "no value over all clients");
             continue;
@@ -115,10 +128,10 @@ impl IterationData {
         let benchmark = param_of_first("benchmark_name").unwrap_or_else(|| "benchmark".to_owned());
         let (test, summary) = test(&benchmark);
         let mut cell = ForeignCell::new(test, summary);
-        for (at, parameters) in self.parameters.benchmark.iter().enumerate() {
+        for (index, parameters) in self.parameters.benchmark.iter().enumerate() {
             for (name, value) in parameters {
                 let is_defining = !NON_DEFINING_PARAMETERS.contains(&name.as_str()) && !name.ends_with("_uid");
-                let prefix = if at == 0 { String::new() } else { format!("{at}.") };
+                let prefix = if index == 0 { String::new() } else { format!("{index}.") };
                 if is_defining {
                     cell.param(&format!("{prefix}{name}"), to_plain_text(value));
                 }
@@ -151,11 +164,11 @@ impl IterationData {
     }
 
     /// pbench's samples. For a metric without samples, the first sample has its mean and standard deviation.
-    fn samples(&self, at: usize) -> Vec<ForeignSample> {
+    fn samples(&self, index: usize) -> Vec<ForeignSample> {
         let all = self.metrics();
         let count = all.iter().map(|(_, client)| client.samples().len().max(1)).max().unwrap_or(0);
         let mut samples: Vec<ForeignSample> =
-            (0..count).map(|sample| ForeignSample::at(format!("{at}/samples/{sample}"))).collect();
+            (0..count).map(|sample| ForeignSample::at(format!("{index}/samples/{sample}"))).collect();
         let mut means = Vec::new();
         for (metric, client) in all {
             for (sample, value) in samples.iter_mut().zip(client.samples()) {
@@ -175,8 +188,8 @@ impl IterationData {
         if samples.iter().all(|sample| sample.readings.is_empty()) { Vec::new() } else { samples }
     }
 
-    /// Metrics with values over all clients. Those named by the iteration are primary; if there are none, the first one
-    /// is, which is a throughput if there is any.
+    /// Metrics with values over all clients. The metrics that the iteration names are primary. If it names none, the
+    /// first metric is primary, which is a throughput if there is any.
     fn metrics(&self) -> Vec<(Metric, &Client)> {
         let names = self.parameters.benchmark.iter().filter_map(|benchmark| benchmark.get("primary_metric"));
         let primary: Vec<String> = names.map(to_plain_text).collect();
@@ -283,6 +296,7 @@ mod tests {
         );
     }
 
+    // One NaN, which Python's JSON has, left out a whole result file.
     #[test]
     fn a_number_that_is_not_finite_leaves_out_only_itself() {
         for number in ["NaN", "Infinity", "-Infinity"] {

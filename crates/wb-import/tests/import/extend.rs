@@ -145,6 +145,7 @@ fn a_named_file_of_unknown_format_is_reported() {
     assert!(!lab.path("R").exists());
 }
 
+// Two tests of one benchmark (`__NAME__`) became one cell.
 #[test]
 fn tests_of_one_benchmark_are_distinguished_by_their_folders() {
     let lab = ImportEnv::new();
@@ -160,16 +161,17 @@ fn tests_of_one_benchmark_are_distinguished_by_their_folders() {
     assert_eq!(cells.len(), 4);
 }
 
+// A cell with an empty name of a parameter was written, and its parser refused the whole run.
 #[test]
 fn no_name_makes_a_run_unreadable() {
     let mut lab = ImportEnv::new();
     let names = ["", "-", " ", "=", ",", "%", "%zz", "a/b", ":", "\\u0000", "\\n", "ü"];
     lab.import("R", &["hyperfine.json"]);
     let cells = lab.study("R").cells.len();
-    for (at, name) in names.iter().enumerate() {
+    for (index, name) in names.iter().enumerate() {
         for value in names {
             let text = format!(
-                r#"{{"results": [{{"command": "{name}{at}", "times": [4], "parameters": {{"{name}": "{value}"}}}}]}}"#
+                r#"{{"results": [{{"command": "{name}{index}", "times": [4], "parameters": {{"{name}": "{value}"}}}}]}}"#
             );
             let report = lab.try_import("R", &[lab.write("x.json", text)]).unwrap();
             assert_eq!(reason(&report), "", "`{name}` `{value}`");
@@ -187,7 +189,7 @@ fn files_are_archived_by_their_hash() {
     let lab = ImportEnv::new();
     lab.import("R", &["fio-normal-json+.txt"]);
     let bytes = std::fs::read(example("fio-normal-json+.txt")).unwrap();
-    let folder = lab.path("R/imported").join(wb_model::Sha256::of(&bytes).as_str());
+    let folder = lab.path("R/imported").join(wb_model::Sha256::digest(&bytes).as_str());
     let files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(std::fs::read(&files[0]).unwrap(), bytes);
 }
@@ -256,7 +258,7 @@ fn cells_that_differ_in_a_masked_secret_are_not_mixed() {
             assert_eq!((study.cells.len(), study.cells[0].attempts.len()), (1, 2 * samples), "{format} {run}");
             let all = lab.all_content(run);
             for secret in ["abc123", "xyz789"] {
-                let hash = wb_model::Sha256::of(secret.as_bytes());
+                let hash = wb_model::Sha256::digest(secret.as_bytes());
                 assert!(!all.contains(secret) && !all.contains(hash.as_str()), "{format} {run}");
             }
         }

@@ -27,7 +27,7 @@ fn cells(name: &str) -> Option<Vec<ImportedCell>> {
     let lab = ImportEnv::new();
     let report = lab.try_import("R", &[file(name)?]).unwrap();
     assert_eq!(report.failed_files().map(|(_, error)| error.to_string()).collect::<Vec<_>>(), [""; 0], "{name}");
-    let describe = |cell: &wb_study::result::CellResult| {
+    let describe = |cell: &wb_results::CellResult| {
         let median =
             cell.metrics.iter().find(|result| result.metric.primary).and_then(|result| result.summary.as_ref());
         let median = median.map(|summary| summary.median);

@@ -1,7 +1,7 @@
 //! Import and evaluation of an example of each format.
 
 use wb_model::{CellOutcome, Direction};
-use wb_study::result::{CellResult, Study};
+use wb_results::{CellResult, Study};
 
 use crate::lab::{ImportEnv, text};
 
@@ -141,4 +141,46 @@ fn phoronix() {
     assert_eq!(metric(build, "latency/result"), (81.412, 3, "s".into(), Direction::Lower));
     let failed = cell(&study, "Linux-6.9/pts-build-linux-kernel/0000:Build=defconfig,scale=Seconds");
     assert!(matches!(failed.outcome, CellOutcome::Failed { .. }), "{:?}", failed.outcome);
+}
+
+#[test]
+fn another_form_of_a_programs_output_is_refused_with_the_option_of_the_imported_one() {
+    let forms = [
+        (
+            "fio.txt",
+            "a: (groupid=0, jobs=1): err= 0: pid=7\n  read: IOPS=25.6k, BW=100MiB/s\n",
+            "fio --output-format=json",
+        ),
+        ("fio.terse", "3;fio-3.33;a;0;0;1024;512000;128000;2\n", "fio --output-format=json"),
+        (
+            "runs.csv",
+            "command,mean,stddev,median,user,system,min,max,parameter_s\nsleep 1,1.0,0.1,1.0,0.0,0.0,0.9,1.1,1\n",
+            "hyperfine --export-json FILE",
+        ),
+        (
+            "client.txt",
+            "[ ID] Interval  Transfer  Bitrate\n[  5] 0.00-1.00 sec 1 GBytes 8 Gbits/sec\n",
+            "iperf3 --json",
+        ),
+        (
+            "bench.csv",
+            "name,iterations,real_time,cpu_time,time_unit,label\n\"a\",7,1,1,ns,\n",
+            "--benchmark_format=json",
+        ),
+        (
+            "bench.txt",
+            "-----\nBenchmark        Time             CPU   Iterations\n-----\na  1 ns  1 ns  7\n",
+            "--benchmark_format=json",
+        ),
+    ];
+    for (name, text, option) in forms {
+        let lab = ImportEnv::new();
+        let path = lab.write(&format!("results/{name}"), text);
+        let report = lab.try_import("run", std::slice::from_ref(&path)).unwrap();
+        let error = report.failed_files().next().unwrap().1.to_string();
+        let expected = format!("not the form of this output that can be imported: expected that of `{option}`");
+        assert_eq!(error, expected, "{name}");
+        let report = lab.try_import("run", &[lab.path("results")]).unwrap();
+        assert_eq!(report.failed_files().count(), 0, "{name} in a folder");
+    }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
+use wb_declarative::add_folder;
 use wb_import::{Format, ImportError, ImportReport, ImportRequest, NameOverrides, import};
 use wb_record::RunFolder;
-use wb_study::Study;
-use wb_tests::Registry;
+use wb_results::Study;
 
 pub(crate) struct ImportEnv {
     folder: TempDir,
@@ -73,8 +73,8 @@ impl ImportEnv {
     /// Evaluates a run, and writes its results.
     pub(crate) fn study(&self, run: &str) -> Study {
         let run = RunFolder::open(&self.path(run)).unwrap();
-        let mut registry = Registry::built_in();
-        let skipped = registry.add_folder(&run.tests_folder()).unwrap();
+        let mut registry = wb_tests::built_in();
+        let skipped = add_folder(&mut registry, &run.tests_folder()).unwrap();
         assert!(skipped.is_empty(), "{skipped:?}");
         wb_study::write_results(&run, &registry).unwrap()
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use wb_model::{CellOutcome, Direction, Validity};
-use wb_study::result::{CellResult, MetricResult, Study};
+use wb_results::{CellResult, MetricResult, Study};
 
 use crate::lab::{ImportEnv, example};
 

@@ -32,7 +32,7 @@ fn benchmark(host: &str) -> String {
 
 /// The profile of each cell of a run, with its number of samples and its system.
 fn profiles(lab: &ImportEnv, run: &str) -> Vec<String> {
-    let describe = |cell: &wb_study::result::CellResult| {
+    let describe = |cell: &wb_results::CellResult| {
         let system = cell.provenance.get("system").or(cell.provenance.get("host")).map_or("", String::as_str);
         format!("{} {} {system}", cell.id.profile, cell.attempts.len())
     };
@@ -42,7 +42,7 @@ fn profiles(lab: &ImportEnv, run: &str) -> Vec<String> {
 }
 
 fn import(lab: &ImportEnv, run: &str, texts: &[String]) -> String {
-    let write = |(at, text): (usize, &String)| lab.write(&format!("{run}-files/{at}"), text);
+    let write = |(index, text): (usize, &String)| lab.write(&format!("{run}-files/{index}"), text);
     let paths: Vec<PathBuf> = texts.iter().enumerate().map(write).collect();
     let report = lab.try_import(run, &paths).unwrap();
     report.failed_files().map(|(_, reason)| reason.to_string()).collect()

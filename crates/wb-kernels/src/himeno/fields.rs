@@ -43,7 +43,7 @@ impl Strides {
     /// begins a cache line: vectors of the inner loop never straddle two lines, and the boundary point before it is at
     /// the end of the previous line. Planes and arrays are offset against each other, so that the 22 streams of the
     /// stencil do not collide in the same few cache sets.
-    pub(super) const fn of(grid: Grid) -> Self {
+    pub(super) const fn new(grid: Grid) -> Self {
         let [planes, rows, points] = grid.extent();
         let page = 1024;
         let row = if points.is_multiple_of(page) { points + LINE } else { points };
@@ -65,12 +65,12 @@ pub(super) struct Fields {
 impl Fields {
     /// Maps the arrays without writing to them.
     pub(super) fn map(grid: Grid, huge: HugePagePolicy) -> Result<Self, Error> {
-        Ok(Self { memory: MappedMemory::map(Self::bytes(grid), huge)?, grid, strides: Strides::of(grid) })
+        Ok(Self { memory: MappedMemory::map(Self::bytes(grid), huge)?, grid, strides: Strides::new(grid) })
     }
 
     /// Size of all arrays in bytes, padding included.
     pub(super) fn bytes(grid: Grid) -> usize {
-        FIELDS * Strides::of(grid).field * size_of::<f32>()
+        FIELDS * Strides::new(grid).field * size_of::<f32>()
     }
 
     /// The address of point (i, j, 1) of an array: the first interior point of a row.
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn arrays_do_not_overlap() {
         for grid in Grid::ALL {
-            let Strides { row, plane, field } = Strides::of(grid);
+            let Strides { row, plane, field } = Strides::new(grid);
             let [planes, rows, points] = grid.extent();
             assert!((planes - 1) * plane + (rows - 1) * row + points <= field);
             assert!((rows - 1) * row + points <= plane);

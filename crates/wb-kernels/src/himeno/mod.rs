@@ -17,4 +17,4 @@ mod sweep;
 
 pub use expected::{GosaCheck, check_gosa, expected_gosa};
 pub use grid::{Grid, UnknownGrid};
-pub use run::{Checkpoint, Config, Report, run};
+pub use run::{Checkpoint, Config, HimenoReport, run};

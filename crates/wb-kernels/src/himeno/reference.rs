@@ -22,11 +22,16 @@ impl Reference {
         for i in 1..planes - 1 {
             for j in 1..rows - 1 {
                 for k in 1..points - 1 {
-                    let at = i * plane + j * row + k;
-                    let around = p[at + plane] + p[at + row] + p[at + 1] + p[at - plane] + p[at - row] + p[at - 1];
-                    let ss = around / 6.0 - p[at];
+                    let index = i * plane + j * row + k;
+                    let around = p[index + plane]
+                        + p[index + row]
+                        + p[index + 1]
+                        + p[index - plane]
+                        + p[index - row]
+                        + p[index - 1];
+                    let ss = around / 6.0 - p[index];
                     gosa += ss * ss;
-                    next[at] += 0.8 * ss;
+                    next[index] += 0.8 * ss;
                 }
             }
         }

@@ -34,7 +34,7 @@ pub struct Config {
 /// Result of a himeno run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Report {
+pub struct HimenoReport {
     /// Size of the grid.
     pub grid: Grid,
     /// Number of threads, one per CPU of the configuration.
@@ -84,7 +84,7 @@ const CHECKPOINTS: [u64; 5] = [1, 3, 64, 100, 200];
 ///
 /// # Errors
 /// An instruction set or a CPU that is not available, or too little memory.
-pub fn run(config: &Config) -> Result<Report, Error> {
+pub fn run(config: &Config) -> Result<HimenoReport, Error> {
     config.isa.require()?;
     cpus::check_available(&config.cpus)?;
     let fields = Fields::map(config.grid, config.huge_pages)?;
@@ -94,7 +94,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let flops_per_iteration = config.grid.flops_per_iteration();
     let checkpoint =
         |(iterations, gosa)| Checkpoint { iterations, gosa, gosa_check: check_gosa(config.grid, iterations, gosa) };
-    Ok(Report {
+    Ok(HimenoReport {
         grid: config.grid,
         threads: config.cpus.len(),
         isa: config.isa,
@@ -164,7 +164,7 @@ impl<'a> Solver<'a> {
     fn new(fields: &'a Fields, isa: Isa, threads: usize) -> Self {
         Self {
             fields,
-            sweep: Sweep::of(isa, fields.grid),
+            sweep: Sweep::new(isa, fields.grid),
             partial_sums: (0..threads).map(|_| PartialSum(AtomicU64::new(0))).collect(),
         }
     }

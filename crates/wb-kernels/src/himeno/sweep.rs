@@ -20,7 +20,7 @@ pub(super) struct Sweep {
 
 impl Sweep {
     /// The loops of an instruction set that [`Isa::require`] has accepted, for one grid.
-    pub(super) fn of(isa: Isa, grid: Grid) -> Self {
+    pub(super) fn new(isa: Isa, grid: Grid) -> Self {
         match grid {
             Grid::XS => Self::for_shape::<shape::XS>(isa),
             Grid::S => Self::for_shape::<shape::S>(isa),
@@ -70,7 +70,7 @@ impl Sweep {
 /// arrays of fixed size in C, and the 32 streams of the stencil take one register.
 trait Shape {
     const GRID: Grid;
-    const STRIDES: Strides = Strides::of(Self::GRID);
+    const STRIDES: Strides = Strides::new(Self::GRID);
 }
 
 mod shape {

@@ -23,7 +23,7 @@ const LARGEST_TILE: usize = 24 * 8;
 
 impl Kernels {
     /// The inner loops of an instruction set that this CPU has.
-    pub(super) fn of(isa: Isa) -> Self {
+    pub(super) fn new(isa: Isa) -> Self {
         assert!(isa.require().is_ok(), "the caller checks the instruction set");
         match isa {
             #[cfg(target_arch = "x86_64")]
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn all() -> Vec<Kernels> {
-        Isa::available().into_iter().map(Kernels::of).collect()
+        Isa::available().into_iter().map(Kernels::new).collect()
     }
 
     proptest! {

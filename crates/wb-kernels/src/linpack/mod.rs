@@ -52,7 +52,7 @@ pub struct Config {
 /// Result of a linpack run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Report {
+pub struct LinpackReport {
     /// Billions (10⁹) of floating-point operations per second: the [`operations`] of all repeats over the time of all
     /// repeats.
     pub gflops: f64,
@@ -82,29 +82,17 @@ pub struct Repeat {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system has no equations.
     #[error("invalid number of equations 0: expected 1 or more")]
     Empty,
-    /// Columns would overlap.
     #[error("invalid leading dimension {leading_dimension}: expected {n} or more, the number of equations")]
-    LeadingDimension {
-        /// The requested leading dimension.
-        leading_dimension: usize,
-        /// The number of equations.
-        n: usize,
-    },
-    /// The alignment is not a power of two, or out of range.
+    LeadingDimension { leading_dimension: usize, n: usize },
     #[error("invalid alignment {0} B: expected a power of two from 8 B to 1 MiB")]
     Alignment(usize),
-    /// The amount of work is zero or not finite.
     #[error("missing work: expected 1 repeat or more, or a finite time above 0 s")]
     NoWork,
     /// The matrix has a column without a pivot.
     #[error("the matrix of seed {seed} is singular: use another seed")]
-    Singular {
-        /// The seed.
-        seed: u64,
-    },
+    Singular { seed: u64 },
     /// An error of the CPUs, the memory or the instruction set.
     #[error(transparent)]
     Machine(#[from] crate::Error),
@@ -113,7 +101,7 @@ pub enum Error {
 /// The residual below which a solution is valid, as in HPL.
 pub const RESIDUAL_LIMIT: f64 = 16.0;
 
-/// Whether a residual is that of a valid solution; NaN is not.
+/// Whether a residual is small enough for a valid solution; NaN is not.
 #[must_use]
 pub fn is_valid_residual(residual: f64) -> bool {
     residual < RESIDUAL_LIMIT
@@ -131,7 +119,7 @@ pub fn operations(n: usize) -> f64 {
 pub fn required_bytes(config: &Config) -> u64 {
     let isa = config.isa.filter(|isa| isa.require().is_ok()).unwrap_or_else(Isa::widest);
     let matrix = matrix_bytes(config);
-    matrix.saturating_add(Workspace::bytes(config.n, config.cpus.len(), &Kernels::of(isa)))
+    matrix.saturating_add(Workspace::bytes(config.n, config.cpus.len(), &Kernels::new(isa)))
 }
 
 /// Size of [A|b] and of the padding before it, which prevents a larger alignment than requested.

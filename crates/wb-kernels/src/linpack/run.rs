@@ -4,7 +4,7 @@ use super::kernel::Kernels;
 use super::lu::Workspace;
 use super::matrix::{MatrixMut, SharedMatrix};
 use super::system::{self, ResidualNorms};
-use super::{Config, Error, Repeat, Report, matrix_bytes, operations, required_bytes};
+use super::{Config, Error, LinpackReport, Repeat, matrix_bytes, operations, required_bytes};
 use crate::thread_team::{self, TeamThread, TimeSpan};
 use crate::{Isa, MappedMemory, Work, cpus, memory};
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// # Errors
 /// Fails if the configuration is invalid, if the instruction set, a CPU or enough memory is not available, or if the
 /// matrix is singular.
-pub fn run(config: &Config) -> Result<Report, Error> {
+pub fn run(config: &Config) -> Result<LinpackReport, Error> {
     validate(config)?;
     let isa = config.isa.unwrap_or_else(Isa::widest);
     isa.require().map_err(crate::Error::from)?;
@@ -24,7 +24,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
 
     let (n, threads) = (config.n, config.cpus.len());
     let mut memory = MappedMemory::map(matrix_bytes(config) as usize, config.huge_pages)?;
-    let workspace = Workspace::new(n, threads, Kernels::of(isa), config.huge_pages)?;
+    let workspace = Workspace::new(n, threads, Kernels::new(isa), config.huge_pages)?;
     // The mapping has a larger alignment; an offset of the requested alignment yields that one and no more.
     let elements = &mut memory.as_mut_slice()[config.alignment / size_of::<f64>()..];
     // The augmented matrix: column n is the right-hand side.
@@ -40,7 +40,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
         return Err(Error::Singular { seed: config.seed });
     }
     let seconds: f64 = repeats.iter().map(|repeat| repeat.seconds).sum();
-    Ok(Report {
+    Ok(LinpackReport {
         gflops: operations(n) * repeats.len() as f64 / seconds * 1e-9,
         residual: repeats.iter().map(|repeat| repeat.residual).fold(0.0, f64::max),
         repeats,
@@ -100,7 +100,7 @@ fn run_thread(
         let ((), span) = thread.time(|| unsafe { workspace.solve(matrix, thread) });
         // SAFETY: `solve` ends with a barrier, and until the next barrier no thread writes to this column.
         let solution = unsafe { matrix.block(0..n, n..n + 1) };
-        repeats.push(ThreadRepeat { span, norms: ResidualNorms::of(solution.col(0), thread.share(n), seed) });
+        repeats.push(ThreadRepeat { span, norms: ResidualNorms::new(solution.col(0), thread.share(n), seed) });
         if thread.index == 0 {
             // Thread 0's own time; the report has the time from the first start to the last end of all threads.
             let seconds = repeats.iter().map(|repeat| repeat.span.duration().as_secs_f64()).sum();

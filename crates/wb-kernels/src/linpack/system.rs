@@ -52,9 +52,7 @@ pub(super) fn generate(mut columns: MatrixMut<'_>, first: usize, seed: u64) {
 pub(super) struct ResidualNorms {
     /// ‖Ax−b‖∞
     residual: f64,
-    /// ‖A‖∞
     a: f64,
-    /// ‖b‖∞
     b: f64,
     /// ‖x‖∞, of all of x
     x: f64,
@@ -62,7 +60,7 @@ pub(super) struct ResidualNorms {
 
 impl ResidualNorms {
     /// The norms of some rows of A·x − b.
-    pub(super) fn of(x: &[f64], rows: Range<usize>, seed: u64) -> Self {
+    pub(super) fn new(x: &[f64], rows: Range<usize>, seed: u64) -> Self {
         let b: Vec<f64> = Uniform::column(seed, x.len(), rows.start).take(rows.len()).collect();
         let (mut residual, mut sums) = (b.clone(), vec![0.0; rows.len()]);
         for (col, &x) in x.iter().enumerate() {
@@ -101,7 +99,7 @@ mod tests {
     use super::*;
 
     fn residual(x: &[f64], seed: u64) -> f64 {
-        ResidualNorms::of(x, 0..x.len(), seed).residual(x.len())
+        ResidualNorms::new(x, 0..x.len(), seed).residual(x.len())
     }
 
     #[test]
@@ -139,7 +137,7 @@ mod tests {
     #[test]
     fn norms_of_parts_merge_into_those_of_the_whole() {
         let x: Vec<f64> = Uniform::column(9, 99, 0).take(40).collect();
-        let parts = ResidualNorms::of(&x, 0..13, 1).merge(ResidualNorms::of(&x, 13..40, 1));
+        let parts = ResidualNorms::new(&x, 0..13, 1).merge(ResidualNorms::new(&x, 13..40, 1));
         assert_eq!(parts.residual(40), residual(&x, 1));
     }
 }

@@ -18,4 +18,4 @@ mod run;
 pub mod sweep;
 mod words;
 
-pub use run::{Config, Mode, Report, ResultCheck, WordType, run};
+pub use run::{Config, Mode, RamspeedReport, ResultCheck, WordType, run};

@@ -8,7 +8,6 @@ const PERIODS: [usize; 2] = [4093, 4091];
 pub(super) struct OperandRun {
     /// The position of the first word.
     pub(super) at: usize,
-    /// The number of words.
     pub(super) words: usize,
     /// The values of both operands at the first word.
     pub(super) operands: [u64; 2],

@@ -60,7 +60,7 @@ pub struct Config {
 /// Result of a ramspeed run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Report {
+pub struct RamspeedReport {
     /// Operation of a pass.
     pub mode: Mode,
     /// Type of the words.
@@ -138,7 +138,7 @@ impl WordType {
 /// # Errors
 /// An instruction set or a CPU that is not available, arrays smaller than a cache line per thread, or too little
 /// memory.
-pub fn run(config: &Config) -> Result<Report, Error> {
+pub fn run(config: &Config) -> Result<RamspeedReport, Error> {
     config.isa.require()?;
     cpus::check_available(&config.cpus)?;
     if config.non_temporal && !cfg!(target_arch = "x86_64") {
@@ -150,7 +150,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let (check, spans) = measured.value;
     let array_bytes = (arrays.words * WORD) as u64;
     let bytes_moved = config.mode.arrays() * array_bytes * measured.iterations;
-    Ok(Report {
+    Ok(RamspeedReport {
         mode: config.mode,
         kind: config.kind,
         non_temporal: config.non_temporal,

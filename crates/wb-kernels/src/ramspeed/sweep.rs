@@ -51,7 +51,7 @@ fn one_kibibyte() -> u64 {
 /// Result of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Report {
+pub struct SweepReport {
     /// How a block was accessed.
     pub op: Access,
     /// Number of threads, each with its own block.
@@ -86,7 +86,7 @@ pub struct SweepPoint {
 ///
 /// # Errors
 /// An instruction set or a CPU that is not available, invalid sizes, or too little memory.
-pub fn run(config: &Config) -> Result<Report, Error> {
+pub fn run(config: &Config) -> Result<SweepReport, Error> {
     config.isa.require()?;
     cpus::check_available(&config.cpus)?;
     let sizes = sizes(config)?;
@@ -96,7 +96,7 @@ pub fn run(config: &Config) -> Result<Report, Error> {
     let blocks = Blocks { config, memory: &memory, stride };
     blocks.initialize()?;
     let points = sizes.into_iter().map(|bytes| blocks.measure(bytes)).collect::<Result<_, _>>()?;
-    Ok(Report { op: config.op, threads, isa: config.isa, points, residency: memory.residency()? })
+    Ok(SweepReport { op: config.op, threads, isa: config.isa, points, residency: memory.residency()? })
 }
 
 /// Block sizes are multiples of this: a cache line.

@@ -44,13 +44,14 @@ fn used(folder: &std::path::Path) -> Option<f64> {
 
 fn assess(folder: &str, percent: f64) -> ConditionReport {
     let state = format!("{percent:.0} % in use");
-    let observed = match percent < NEARLY_FULL_PERCENT {
-        true => ConditionReport::no_noise(state),
-        false => ConditionReport::noisy(
+    let observed = if percent < NEARLY_FULL_PERCENT {
+        ConditionReport::no_noise(state)
+    } else {
+        ConditionReport::noisy(
             state,
             "free some space",
             Some(format!("sudo du -xh --max-depth=2 {folder} | sort -h | tail")),
-        ),
+        )
     };
     observed.with_target(KnobTarget::Folder(folder.to_owned()))
 }

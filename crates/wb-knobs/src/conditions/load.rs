@@ -96,9 +96,10 @@ impl Condition for Steal {
         let now = percent(after.steal.saturating_sub(before.steal), after.total().saturating_sub(before.total()));
         let since_boot = percent(after.steal, after.total());
         let state = format!("{now:.1} % now, {since_boot:.1} % since boot");
-        vec![match now.max(since_boot) < QUIET_STEAL_PERCENT {
-            true => ConditionReport::no_noise(state),
-            false => ConditionReport::noisy(state, "use a host or an instance type with dedicated CPUs", None),
+        vec![if now.max(since_boot) < QUIET_STEAL_PERCENT {
+            ConditionReport::no_noise(state)
+        } else {
+            ConditionReport::noisy(state, "use a host or an instance type with dedicated CPUs", None)
         }]
     }
 }

@@ -38,9 +38,10 @@ impl Condition for Emulation {
         }
     }
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
-        vec![match virtualisation::emulated(sample.root, &CpuInfo::read(sample.root)) {
-            false => ConditionReport::no_noise("none"),
-            true => ConditionReport::noisy("qemu tcg", "measure on hardware or with KVM", None),
+        vec![if virtualisation::emulated(sample.root, &CpuInfo::read(sample.root)) {
+            ConditionReport::noisy("qemu tcg", "measure on hardware or with KVM", None)
+        } else {
+            ConditionReport::no_noise("none")
         }]
     }
 }

@@ -50,13 +50,14 @@ impl Condition for MaintenanceJobs {
             .filter(|(id, process)| MAINTENANCE.contains(&process.name.as_str()) && !is_idle_daemon(sample.root, **id));
         let mut names: Vec<&str> = running.map(|(_, process)| process.name.as_str()).collect();
         names.dedup();
-        vec![match names.is_empty() {
-            true => ConditionReport::no_noise("none running"),
-            false => ConditionReport::noisy(
+        vec![if names.is_empty() {
+            ConditionReport::no_noise("none running")
+        } else {
+            ConditionReport::noisy(
                 names.join(", "),
                 "wait until it has finished",
                 Some(format!("pgrep -a '{}'", names.join("|"))),
-            ),
+            )
         }]
     }
 }

@@ -52,9 +52,10 @@ impl Condition for Battery {
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport> {
         let supplies = sample.root.list("/sys/class/power_supply").unwrap_or_default();
         let discharging = supplies.iter().any(|name| is_discharging(sample.root, name));
-        vec![match discharging {
-            false => ConditionReport::no_noise("not in use"),
-            true => ConditionReport::noisy("in use", "connect the machine to mains power", None),
+        vec![if discharging {
+            ConditionReport::noisy("in use", "connect the machine to mains power", None)
+        } else {
+            ConditionReport::no_noise("not in use")
         }]
     }
 }

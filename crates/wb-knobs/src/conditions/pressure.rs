@@ -32,13 +32,10 @@ impl Condition for Pressure {
             .map(|(resource, percent)| format!("{resource} {percent:.1} %"))
             .collect::<Vec<_>>()
             .join(", ");
-        vec![match shares.iter().all(|(_, percent)| *percent < QUIET_PERCENT) {
-            true => ConditionReport::no_noise(state),
-            false => ConditionReport::noisy(
-                state,
-                "wait until the machine is idle",
-                Some("head /proc/pressure/*".to_owned()),
-            ),
+        vec![if shares.iter().all(|(_, percent)| *percent < QUIET_PERCENT) {
+            ConditionReport::no_noise(state)
+        } else {
+            ConditionReport::noisy(state, "wait until the machine is idle", Some("head /proc/pressure/*".to_owned()))
         }]
     }
 }
@@ -66,13 +63,14 @@ impl Condition for AvailableMemory {
         }
         let percent = available as f64 / total as f64 * 100.0;
         let state = format!("{percent:.0} % available");
-        vec![match percent >= 10.0 {
-            true => ConditionReport::no_noise(state),
-            false => ConditionReport::noisy(
+        vec![if percent >= 10.0 {
+            ConditionReport::no_noise(state)
+        } else {
+            ConditionReport::noisy(
                 state,
                 "stop processes that use much memory",
                 Some("ps aux --sort=-rss | head".to_owned()),
-            ),
+            )
         }]
     }
 }
@@ -106,20 +104,20 @@ impl Condition for CpuQuota {
 
 /// The quotas, in CPUs, of a cgroup and of its ancestors.
 fn quotas(root: &SysRoot, group: CgroupMembership<'_>) -> Vec<f64> {
-    let quota = |folder: &str| match group.is_unified() {
-        true => {
+    let quota = |folder: &str| {
+        if group.is_unified() {
             let text = root.text(format!("/sys/fs/cgroup{folder}/cpu.max")).ok()?;
             let (quota, period) = text.split_once(' ')?;
             ratio(quota, period)
-        }
-        false => {
+        } else {
             let text = |name: &str| root.text(format!("/sys/fs/cgroup/cpu{folder}/cpu.cfs_{name}_us")).ok();
             ratio(&text("quota")?, &text("period")?)
         }
     };
-    match group.is_unified() || group.has_controller("cpu") {
-        true => group.ancestors().filter_map(quota).collect(),
-        false => Vec::new(),
+    if group.is_unified() || group.has_controller("cpu") {
+        group.ancestors().filter_map(quota).collect()
+    } else {
+        Vec::new()
     }
 }
 

@@ -192,12 +192,11 @@ fn ethtool(sys: &SysRoot, option: &str, interface: &KnobTarget) -> Result<String
     let program = require_program(sys, "ethtool")?;
     let output = Command::new(program).args([option, &interface.to_string()]).env("LC_ALL", "C").output();
     let output = output.map_err(|error| Unsupported(format!("`ethtool`: {error}")))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => {
-            let message = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-            Err(Unsupported(format!("`ethtool {option} {interface}`: {message}")))
-        }
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        let message = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+        Err(Unsupported(format!("`ethtool {option} {interface}`: {message}")))
     }
 }
 

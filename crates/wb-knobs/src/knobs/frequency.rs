@@ -91,9 +91,10 @@ impl Knob for Turbo {
     }
     fn writes(&self, sys: &SysRoot, _: &KnobTarget, value: &str) -> KnobWrites {
         let on = parse_switch(value)?;
-        match sys.exists(NO_TURBO) {
-            true => setting_write(NO_TURBO, if on { "0" } else { "1" }),
-            false => setting_write(BOOST, if on { "1" } else { "0" }),
+        if sys.exists(NO_TURBO) {
+            setting_write(NO_TURBO, if on { "0" } else { "1" })
+        } else {
+            setting_write(BOOST, if on { "1" } else { "0" })
         }
     }
     fn shell_command(&self, sys: &SysRoot, _: &[KnobTarget]) -> String {
@@ -170,10 +171,9 @@ fn parse_limits(value: &str, lowest: u64, highest: u64) -> Result<(u64, u64), Un
         None if plain.trim() == "max" => (lowest, highest),
         None => (khz(&plain)?, khz(&plain)?),
     };
-    match lowest <= low && low <= high && high <= highest {
-        true => Ok((low, high)),
-        false => {
-            Err(Unsupported(format!("invalid limit `{value}`: expected {} to {} MHz", lowest / 1000, highest / 1000)))
-        }
+    if lowest <= low && low <= high && high <= highest {
+        Ok((low, high))
+    } else {
+        Err(Unsupported(format!("invalid limit `{value}`: expected {} to {} MHz", lowest / 1000, highest / 1000)))
     }
 }

@@ -128,7 +128,7 @@ mod tests {
     use crate::KnobSet;
     use crate::tune::{KnobOutcome, apply, check_settable};
 
-    /// Three interrupts, one of which cannot be moved.
+    /// A machine with three interrupts, one of which cannot be moved.
     fn machine() -> FakeRoot {
         let fake = FakeRoot::new()
             .file("/sys/devices/system/cpu/online", "0-63\n")

@@ -21,9 +21,10 @@ impl Knob for Irqbalance {
         }
     }
     fn read(&self, sys: &SysRoot, _: &KnobTarget) -> Result<KnobValue, Unsupported> {
-        match sys.numbered_entries("/proc", "").is_empty() {
-            true => Err(self.unsupported()),
-            false => Ok(KnobValue::Switch(counters::is_running(sys, "irqbalance"))),
+        if sys.numbered_entries("/proc", "").is_empty() {
+            Err(self.unsupported())
+        } else {
+            Ok(KnobValue::Switch(counters::is_running(sys, "irqbalance")))
         }
     }
     fn assess(&self, value: &KnobValue) -> Assessment {

@@ -59,8 +59,8 @@ fn parse(text: &str) -> Result<Vec<SwapArea<'_>>, Unsupported> {
     areas(text).map(|area| area.map_err(malformed_line)).collect()
 }
 
-/// The order in which areas must be enabled to restore their listing and ranking: as listed, but with those whose
-/// priority the kernel assigned sorted by priority.
+/// The order in which areas must be enabled to restore their listing and ranking: the order of the listing, but areas
+/// with a priority from the kernel are sorted by it.
 fn in_order(mut areas: Vec<SwapArea<'_>>) -> Vec<SwapArea<'_>> {
     let mut ranked: Vec<SwapArea> = areas.iter().filter(|area| area.priority < 0).copied().collect();
     ranked.sort_by_key(|area| -area.priority);

@@ -19,7 +19,7 @@ pub fn apply(sys: &SysRoot, set: &KnobSet, log: &mut UndoLog) -> Result<Vec<Knob
     Ok(apply_all(sys, std::slice::from_ref(set), log)?.concat())
 }
 
-/// Applies several sets in order. Of several values for the same knob and target only the last is set.
+/// Applies several sets in order. If there are several values for the same knob and target, only the last is set.
 ///
 /// # Errors
 /// As for [`apply`].

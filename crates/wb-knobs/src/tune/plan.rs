@@ -81,7 +81,7 @@ pub fn plan(sys: &SysRoot, set: &KnobSet) -> Vec<KnobResult> {
     plan_all(sys, std::slice::from_ref(set)).concat()
 }
 
-/// Plans several sets in order. Of several values for the same knob and target only the last is planned.
+/// Plans several sets in order. If there are several values for the same knob and target, only the last is planned.
 pub fn plan_all(sys: &SysRoot, sets: &[KnobSet]) -> Vec<Vec<KnobResult>> {
     let of_set = |resolved: Vec<ResolvedKnob<'_>>| {
         let planned = resolved.iter().flat_map(|resolved| plan_knob(sys, resolved));
@@ -93,9 +93,8 @@ pub fn plan_all(sys: &SysRoot, sets: &[KnobSet]) -> Vec<Vec<KnobResult>> {
 /// Why a knob cannot be set to a value on a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnobRefusal {
-    /// The reason.
     pub reason: String,
-    /// Whether the machine lists the valid values, and this is none of them.
+    /// Whether the machine lists the valid values, and this value is not among them.
     pub is_unknown_value: bool,
 }
 
@@ -120,7 +119,7 @@ pub fn check_settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), KnobR
     }
 }
 
-/// Whether the values that the machine offers for the targets of a setting are known, and none of them offers this one.
+/// Whether the values for the targets of a setting are known, and this value is not among them for any target.
 fn is_unknown_value(sys: &SysRoot, setting: &KnobSetting) -> bool {
     let Some(knob) = find(&setting.knob) else { return false };
     // Without a target nothing is offered.
@@ -134,7 +133,6 @@ fn is_unknown_value(sys: &SysRoot, setting: &KnobSetting) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}: write {}", .forms.join(" or "))]
 pub struct AmbiguousTarget {
-    /// The problem.
     pub problem: String,
     /// The valid forms, one for each target.
     pub forms: Vec<String>,

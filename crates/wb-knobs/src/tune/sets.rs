@@ -10,7 +10,6 @@ use crate::{Knob, knobs};
 /// A named set of knobs with requested values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnobSet {
-    /// Name of the set.
     pub name: String,
     /// Purpose, in one line.
     pub summary: String,
@@ -21,7 +20,6 @@ pub struct KnobSet {
 /// A knob and its requested value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnobSetting {
-    /// Name of the knob.
     pub knob: String,
     /// Target (`sda`); all default targets where none is named.
     pub target: Option<String>,
@@ -33,9 +31,7 @@ pub struct KnobSetting {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {reason}")]
 pub struct KnobSetError {
-    /// Name of the set.
     pub name: String,
-    /// The reason.
     pub reason: String,
 }
 
@@ -122,10 +118,11 @@ impl KnobSetting {
     /// When no machine accepts it, with the expected values.
     pub fn check_value(&self) -> Result<(), String> {
         let checked = find(&self.knob).map_or(Ok(()), |knob| knob.check_value(&self.value));
-        checked.map_err(|Unsupported(reason)| match reason.contains(&self.knob) {
-            true => reason,
-            false => format!("knob `{}`: {reason}", self.key()),
-        })
+        checked.map_err(
+            |Unsupported(reason)| {
+                if reason.contains(&self.knob) { reason } else { format!("knob `{}`: {reason}", self.key()) }
+            },
+        )
     }
 }
 

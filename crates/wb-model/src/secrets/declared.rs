@@ -18,7 +18,6 @@ pub const MIN_SECRET_LENGTH: usize = 6;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("secret too short: {length} characters, expected at least {MIN_SECRET_LENGTH}")]
 pub struct SecretTooShort {
-    /// Its length in characters.
     pub length: usize,
 }
 

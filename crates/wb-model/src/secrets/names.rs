@@ -55,7 +55,7 @@ const HEADERS: [&str; 8] = [
     "x-vault-token",
 ];
 
-/// Whether a name of a variable, setting or option is that of a secret. Words decide, not parts of them (`keyspace`), and
+/// Whether a variable, setting or option of this name holds a secret. Words decide, not parts of them (`keyspace`), and
 /// the last one does: `TOKEN_FILE`, `key-maximum` and `tokens_per_second` describe secrets, or something else.
 pub fn is_secret_name(name: &str) -> bool {
     if OPTIONS.contains(&name.trim_start_matches('-').replace('-', "_").to_ascii_lowercase().as_str()) {
@@ -69,12 +69,12 @@ pub fn is_secret_name(name: &str) -> bool {
     is_key || is_password || LAST_WORDS.contains(&last.as_str()) || ENDS.iter().any(|end| last.ends_with(end))
 }
 
-/// Whether a name is that of an option with several secrets, each a word: `--default-passwords` of run-perf.
+/// Whether an option of this name holds several secrets, each a word: `--default-passwords` of run-perf.
 pub(super) fn is_list_of_secrets(name: &str) -> bool {
     name_words(name).last().is_some_and(|last| last.ends_with("passwords"))
 }
 
-/// Whether a name is that of a header whose value is a secret.
+/// Whether a header of this name has a secret as its value.
 pub(super) fn is_secret_header(name: &str) -> bool {
     HEADERS.contains(&name.to_ascii_lowercase().as_str())
 }
@@ -109,7 +109,7 @@ pub(super) struct ShortOption {
 }
 
 const NEXT_P: ShortOption = ShortOption { option: "-p", takes_next: true, takes_attached: false };
-/// Of MySQL's clients, where `-p` alone asks for the password and the next word is the database, and of 7-Zip.
+/// `-p` of MySQL's clients, where `-p` alone asks for the password and the next word is the database, and of 7-Zip.
 const ATTACHED_P: ShortOption = ShortOption { option: "-p", takes_next: false, takes_attached: true };
 const EITHER_P: ShortOption = ShortOption { option: "-p", takes_next: true, takes_attached: true };
 const EITHER_UPPER_P: ShortOption = ShortOption { option: "-P", takes_next: true, takes_attached: true };

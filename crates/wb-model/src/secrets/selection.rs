@@ -170,10 +170,12 @@ impl<'a> Scanner<'a> {
         let Some((value, length)) = found.filter(|(_, length)| *length > 0) else { return false };
         let masked = mask_param(name, &value);
         let typed = self.take(length);
-        self.masked += &match masked == value {
-            true => typed.to_owned(),
-            false if is_quoted || masked.contains(BARE_END) => Json::from(masked).to_string(),
-            false => masked,
+        self.masked += &if masked == value {
+            typed.to_owned()
+        } else if is_quoted || masked.contains(BARE_END) {
+            Json::from(masked).to_string()
+        } else {
+            masked
         };
         true
     }

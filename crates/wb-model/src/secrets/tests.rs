@@ -171,6 +171,7 @@ fn parameters_of_tests_are_recorded_as_typed() {
     assert_eq!(mask_argument(&format!("t:a={}", "[".repeat(100_000))).len(), 100_004);
 }
 
+// A guess in prose masked what was no secret.
 #[test]
 fn what_people_and_programs_write_is_not_searched() {
     for text in [
@@ -201,6 +202,7 @@ fn users_of_urls_end_before_the_path() {
     }
 }
 
+// `redis:keyspace=1000` was recorded as `***`, because any name with `key` in it was that of a secret.
 #[test]
 fn words_of_names_decide_and_not_parts_of_them() {
     for name in

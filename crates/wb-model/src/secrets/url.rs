@@ -34,7 +34,7 @@ fn is_setting(text: &str) -> bool {
 fn mask_users_of_urls(text: &str, is_masked: impl Fn(&str) -> bool) -> String {
     let mut output = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(start) = rest.find("://").map(|at| at + 3) {
+    while let Some(start) = rest.find("://").map(|position| position + 3) {
         output += &rest[..start];
         rest = &rest[start..];
         if let Some(user) = url_user(rest) {
@@ -50,11 +50,11 @@ fn url_user(rest: &str) -> Option<&str> {
     let end = rest.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`')).unwrap_or(rest.len());
     let url = &rest[..end];
     let authority = &url[..url.find(['/', '?', '#']).unwrap_or(url.len())];
-    if let Some(at) = authority.rfind('@') {
-        return Some(&authority[..at]);
+    if let Some(position) = authority.rfind('@') {
+        return Some(&authority[..position]);
     }
     // A password may have a `/` that should have been escaped; a port is a number.
     let (_, port) = authority.rsplit_once(':').filter(|_| !authority.ends_with(']'))?;
     let is_port = port.chars().all(|c| c.is_ascii_digit());
-    url.rfind('@').filter(|_| !is_port).map(|at| &url[..at])
+    url.rfind('@').filter(|_| !is_port).map(|position| &url[..position])
 }

@@ -80,7 +80,6 @@ pub(super) fn mask_line_of(kind: CommandKind, line: &str) -> String {
     masked
 }
 
-/// Kind of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandKind {
     Any,
@@ -106,7 +105,7 @@ enum NextWord {
     User(Option<char>),
     /// A host, which may have a name before it: `NAME:USER@ADDRESS`.
     Host,
-    /// A name with parameters as JSON, of which those with the names of secrets are secrets.
+    /// A name with parameters as JSON; parameters with the names of secrets are secrets.
     Object,
     /// The rest of a secret, up to the quote or bracket that ends it.
     RestOfValue(char),
@@ -218,8 +217,9 @@ fn mask_setting(word: &str) -> (String, NextWord) {
     }
     let bare = output.trim_matches(|c: char| "\"'`()[]{},".contains(c)).to_ascii_lowercase();
     let last = bare.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    let Some((at, separator)) =
-        output.char_indices().find(|(at, c)| matches!(c, '=' | ':') && is_secret_separator(&output, *at, *c))
+    let Some((position, separator)) = output
+        .char_indices()
+        .find(|(position, c)| matches!(c, '=' | ':') && is_secret_separator(&output, *position, *c))
     else {
         let next = match last {
             _ if bare.starts_with('-') && is_list_of_secrets(&bare) => NextWord::Secrets,
@@ -232,8 +232,8 @@ fn mask_setting(word: &str) -> (String, NextWord) {
         };
         return (output, next);
     };
-    let (name, value) = output.split_at(at + 1);
-    let is_authorizing = is_authorization(&name[..at]);
+    let (name, value) = output.split_at(position + 1);
+    let is_authorizing = is_authorization(&name[..position]);
     // In JSON and headers, white space precedes the value.
     match value {
         "" if separator == ':' && is_authorizing => (output, NextWord::Authorization(quote)),
@@ -254,8 +254,8 @@ fn is_value(word: &str, value: &str) -> bool {
 
 /// Whether a separator at a position of a word ends the name of a secret: `TOKEN=`, `"token": ` in JSON, and `Cookie: ` of
 /// a header. A colon after other words is punctuation.
-pub(super) fn is_secret_separator(word: &str, at: usize, separator: char) -> bool {
-    let (before, value) = (&word[..at], &word[at + 1..]);
+pub(super) fn is_secret_separator(word: &str, position: usize, separator: char) -> bool {
+    let (before, value) = (&word[..position], &word[position + 1..]);
     let name = before.trim_end_matches(QUOTES);
     let is_delimiter = |c: char| c.is_whitespace() || "\"'`[](){}?&;".contains(c);
     let segment = name.rsplit(is_delimiter).next().unwrap_or_default();

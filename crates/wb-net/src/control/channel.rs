@@ -53,9 +53,7 @@ impl FramedTls {
 /// The addresses of both ends of a channel, and the peer's key and versions
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelInfo {
-    /// The local address
     pub local: SocketAddr,
-    /// The peer's address
     pub peer: SocketAddr,
     /// The fingerprint of the peer's key; the handshake proved that the peer holds it
     pub key: Fingerprint,

@@ -35,7 +35,15 @@ async fn connect_tcp(addr: SocketAddr, limits: &ControlLimits) -> Result<TcpStre
         Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
             Err(ControlError::ConnectionRefused { addr })
         }
+        Ok(Err(source)) if needs_interface(addr) && source.kind() == io::ErrorKind::InvalidInput => {
+            Err(ControlError::NoInterface { addr })
+        }
         Ok(Err(source)) => Err(ControlError::Unreachable { addr, source }),
         Err(_) => Err(ControlError::ConnectTimeout { addr, timeout: within }),
     }
+}
+
+/// Whether an address is that of a link, without the link.
+fn needs_interface(addr: SocketAddr) -> bool {
+    matches!(addr, SocketAddr::V6(addr) if addr.ip().is_unicast_link_local() && addr.scope_id() == 0)
 }

@@ -8,10 +8,7 @@ const MAX_LENGTH: usize = 120;
 pub fn escape_control(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {
-        match char.is_control() || is_invisible(char) {
-            true => escaped.extend(char.escape_default()),
-            false => escaped.push(char),
-        }
+        if char.is_control() || is_invisible(char) { escaped.extend(char.escape_default()) } else { escaped.push(char) }
     }
     escaped
 }

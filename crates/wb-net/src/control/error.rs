@@ -46,166 +46,77 @@ impl fmt::Display for Role {
 pub enum ControlError {
     /// Nothing listens at the address
     #[error("cannot connect to {addr}: connection refused")]
-    ConnectionRefused {
-        /// The server's address
-        addr: SocketAddr,
-    },
+    ConnectionRefused { addr: SocketAddr },
     /// The connection attempt timed out
     #[error(
         "no answer from {addr} within {}: the host is down, or a firewall drops packets to this port",
         seconds(*timeout)
     )]
-    ConnectTimeout {
-        /// The server's address
-        addr: SocketAddr,
-        /// The timeout
-        timeout: Duration,
-    },
+    ConnectTimeout { addr: SocketAddr, timeout: Duration },
     /// The operating system cannot connect to the address
     #[error("cannot reach {addr}: {source}")]
-    Unreachable {
-        /// The server's address
-        addr: SocketAddr,
-        /// The cause
-        source: io::Error,
-    },
+    Unreachable { addr: SocketAddr, source: io::Error },
+    #[error("cannot reach {addr}: a link-local address needs its interface: `{}%INTERFACE`", addr.ip())]
+    NoInterface { addr: SocketAddr },
     /// The server cannot listen on an address
     #[error("cannot listen on {addr}: {source}")]
-    BindFailed {
-        /// The address
-        addr: SocketAddr,
-        /// The cause
-        source: io::Error,
-    },
-    /// The listener failed permanently
+    BindFailed { addr: SocketAddr, source: io::Error },
     #[error("cannot accept further connections: {source}")]
-    AcceptFailed {
-        /// The cause
-        source: io::Error,
-    },
+    AcceptFailed { source: io::Error },
     /// The operating system rejects a socket option
     #[error("cannot configure the connection to {peer}: {source}")]
-    SetupFailed {
-        /// The peer's address
-        peer: SocketAddr,
-        /// The cause
-        source: io::Error,
-    },
+    SetupFailed { peer: SocketAddr, source: io::Error },
     /// The local key cannot be used
     #[error("cannot use this key for TLS: {0}")]
     Tls(rustls::Error),
-    /// The handshake was not finished in time
     #[error(
         "handshake with {peer} timed out after {}: not a weighbridge peer, or overloaded",
         seconds(*within)
     )]
-    HandshakeTimeout {
-        /// The peer's address
-        peer: SocketAddr,
-        /// The timeout
-        within: Duration,
-    },
-    /// Too many newer connections were not authenticated either
+    HandshakeTimeout { peer: SocketAddr, within: Duration },
     #[error("{peer} had not authenticated when too many newer connections arrived")]
-    Evicted {
-        /// The peer's address
-        peer: SocketAddr,
-    },
-    /// The peer speaks another protocol
+    Evicted { peer: SocketAddr },
     #[error("{peer} does not speak weighbridge's protocol: {reason}; check the address and port")]
-    UnknownProtocol {
-        /// The peer's address
-        peer: SocketAddr,
-        /// What was unexpected
-        reason: String,
-    },
-    /// The peer is another program
+    UnknownProtocol { peer: SocketAddr, reason: String },
     #[error(
         "the {peer_role} at {peer} is {program}, not `weighbridge net {program}`: its protocol is not spoken here; start \
          weighbridge at both ends"
     )]
-    ForeignPeer {
-        /// The peer's address
-        peer: SocketAddr,
-        /// The peer's role
-        peer_role: Role,
-        /// The program
-        program: ForeignProgram,
-    },
-    /// The peer closed the connection before it sent anything
+    ForeignPeer { peer: SocketAddr, peer_role: Role, program: ForeignProgram },
     #[error("{peer} closed the connection during the handshake: not a weighbridge peer, or too many connections")]
-    ClosedEarly {
-        /// The peer's address
-        peer: SocketAddr,
-    },
-    /// The peer's token differs from the local one
+    ClosedEarly { peer: SocketAddr },
     #[error(
         "the token of the {peer_role} at {peer} does not match: use the same on both sides; `weighbridge net token` generates one"
     )]
-    WrongToken {
-        /// The peer's address
-        peer: SocketAddr,
-        /// The peer's role
-        peer_role: Role,
-    },
-    /// A token is required and the peer has none
+    WrongToken { peer: SocketAddr, peer_role: Role },
     #[error(
         "the {is} at {peer} has no token, and its key {presented} is not trusted: give it the token of this \
          side, or trust the key if its owner confirms it"
     )]
-    NoToken {
-        /// The peer's address
-        peer: SocketAddr,
-        /// The peer's role
-        is: Role,
-        /// The peer's key
-        presented: Fingerprint,
-    },
-    /// The peer's key is not pinned
+    NoToken { peer: SocketAddr, is: Role, presented: Fingerprint },
     #[error(
         "untrusted key {presented} of {peer}: trust it if its owner confirms it; otherwise the connection may be \
          intercepted"
     )]
-    WrongKey {
-        /// The peer's address
-        peer: SocketAddr,
-        /// The peer's key
-        presented: Fingerprint,
-    },
+    WrongKey { peer: SocketAddr, presented: Fingerprint },
     /// The peer does not trust this side
     #[error("the {peer_role} at {peer} refused the connection: {}", refusal(*peer_role, *key, *with_token))]
     Refused {
-        /// The peer's address
         peer: SocketAddr,
-        /// The peer's role
         peer_role: Role,
-        /// The local key
         key: Fingerprint,
         /// Whether a token was offered
         with_token: bool,
     },
-    /// The peer uses another protocol version
     #[error(
         "{peer} uses protocol {} (weighbridge {}), and this side protocol {} (weighbridge {}): use the same version on \
          both sides",
         peer_hello.protocol, peer_hello.program, local_hello.protocol, local_hello.program
     )]
-    VersionMismatch {
-        /// The peer's address
-        peer: SocketAddr,
-        /// The local versions
-        local_hello: ControlHello,
-        /// The peer's versions
-        peer_hello: ControlHello,
-    },
+    VersionMismatch { peer: SocketAddr, local_hello: ControlHello, peer_hello: ControlHello },
     /// A message could not be sent or received
     #[error("{peer}: {source}")]
-    ConnectionLost {
-        /// The peer's address
-        peer: SocketAddr,
-        /// The cause
-        source: FrameError,
-    },
+    ConnectionLost { peer: SocketAddr, source: FrameError },
 }
 
 impl ControlError {
@@ -251,12 +162,13 @@ fn rustls_error(error: &io::Error) -> Option<&rustls::Error> {
 }
 
 fn refusal(by: Role, key: Fingerprint, with_token: bool) -> String {
-    match with_token {
-        true => format!(
+    if with_token {
+        format!(
             "the token does not match the {by}'s, and it does not trust the key {key}; use the same token on both sides, or let the \
              {by} trust that key"
-        ),
-        false => format!("it does not trust the key {key}; let the {by} trust it, or use the same token on both sides"),
+        )
+    } else {
+        format!("it does not trust the key {key}; let the {by} trust it, or use the same token on both sides")
     }
 }
 

@@ -42,16 +42,9 @@ pub enum FrameError {
     },
     /// A frame contains JSON, but not of the expected message
     #[error("unexpected message: {reason}")]
-    Unexpected {
-        /// The parser's message
-        reason: String,
-    },
-    /// A message cannot be serialized
+    Unexpected { reason: String },
     #[error("cannot serialize message as JSON: {reason}")]
-    Unserializable {
-        /// The serializer's message
-        reason: String,
-    },
+    Unserializable { reason: String },
     /// The connection was lost, or closed where a message was expected
     #[error("connection closed: the peer exited or the network failed")]
     Closed,

@@ -120,8 +120,9 @@ pub(super) async fn exchange_hellos(
     let mut peer_hello: ControlHello =
         frames.expect().await.map_err(|error| ControlError::from_handshake_error(peer, error))?;
     peer_hello.program = excerpt(&peer_hello.program);
-    match peer_hello.protocol == local_hello.protocol {
-        true => Ok(peer_hello),
-        false => Err(ControlError::VersionMismatch { peer, local_hello, peer_hello }),
+    if peer_hello.protocol == local_hello.protocol {
+        Ok(peer_hello)
+    } else {
+        Err(ControlError::VersionMismatch { peer, local_hello, peer_hello })
     }
 }

@@ -3,14 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 /// The version of the messages after the hello; it must be the same on both sides
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 /// The versions of one side; fields never change their meaning, new ones may be added
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlHello {
-    /// Version of the protocol
     pub protocol: u32,
-    /// Version of the program
     pub program: String,
 }
 

@@ -33,12 +33,7 @@ pub enum IdentityError {
     File(#[from] SecretFileError),
     /// The key file does not contain a key
     #[error("invalid key file `{}`: expected a private key in PEM form ({reason}); move the file away to generate a new key", path.display())]
-    InvalidKey {
-        /// The file
-        path: PathBuf,
-        /// The parser's message
-        reason: String,
-    },
+    InvalidKey { path: PathBuf, reason: String },
 }
 
 impl Identity {
@@ -57,10 +52,7 @@ impl Identity {
             found => return found,
         }
         let fresh = Self::generate()?;
-        match secret_file::create(path, fresh.pem().as_bytes())? {
-            true => Ok(fresh),
-            false => Self::load(path),
-        }
+        if secret_file::create(path, fresh.pem().as_bytes())? { Ok(fresh) } else { Self::load(path) }
     }
 
     /// The fingerprint that peers pin

@@ -143,6 +143,7 @@ mod tests {
         assert_eq!((is_evicted(&other), own.each_ref().map(is_evicted)), (false, [true, false, false]));
     }
 
+    // An IPv6 host chooses its addresses in a /64: otherwise it had as many places as it likes.
     #[test]
     fn addresses_of_one_ipv6_network_are_one_host() {
         let gate = limiter(8, 1);

@@ -40,7 +40,7 @@ pub struct ControlListener {
 enum ConnectionSource {
     /// A socket of their own
     Exclusive(TcpListener),
-    /// A socket that they share with data connections, whose thread sorts them
+    /// A socket shared with data connections, which a thread sorts
     Shared { receiver: Mutex<Receiver<Socket>>, _listener: Arc<SharedListener> },
 }
 

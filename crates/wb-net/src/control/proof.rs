@@ -57,6 +57,7 @@ pub(super) async fn authenticate(
 ) -> Result<(), ControlError> {
     match context.role {
         Role::Client => {
+            // The client proves first, so that a server tells strangers nothing that depends on its secret.
             prove(frames, context, credentials).await?;
             verify_peer(frames, context, &credentials.trust).await
         }

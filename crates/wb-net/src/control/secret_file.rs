@@ -13,40 +13,18 @@ const MAX_SECRET_LEN: u64 = 64 * 1024;
 /// Why a secret file could not be used
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
-    /// It cannot be read
     #[error("cannot read `{}`: {source}", path.display())]
-    Unreadable {
-        /// The file
-        path: PathBuf,
-        /// The cause
-        source: io::Error,
-    },
-    /// Other users can access it
+    Unreadable { path: PathBuf, source: io::Error },
     #[error(
         "`{path}` is accessible to other users (mode {mode:04o}): run `chmod 600 {path}`, and replace the secret if \
          others may have read it",
         path = path.display()
     )]
-    Exposed {
-        /// The file
-        path: PathBuf,
-        /// Its permissions
-        mode: u32,
-    },
-    /// It is longer than a secret
+    Exposed { path: PathBuf, mode: u32 },
     #[error("`{}` is longer than {MAX_SECRET_LEN} bytes: expected a file with a token or key", path.display())]
-    TooLong {
-        /// The file
-        path: PathBuf,
-    },
-    /// It cannot be written
+    TooLong { path: PathBuf },
     #[error("cannot write `{}`: {source}", path.display())]
-    Unwritable {
-        /// The file
-        path: PathBuf,
-        /// The cause
-        source: io::Error,
-    },
+    Unwritable { path: PathBuf, source: io::Error },
 }
 
 /// Reads a secret file

@@ -21,7 +21,6 @@ pub struct Token(Vec<u8>);
 /// Why a text is not a valid token
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The token is too short to resist guessing
     #[error("token too short: {length} bytes, expected at least {MIN_TOKEN_LEN}")]
     TooShort {
         /// Its length in bytes
@@ -36,12 +35,10 @@ pub enum TokenError {
     /// The token file does not contain a valid token
     #[error("`{}`: {source}", path.display())]
     InvalidFile {
-        /// The file
         path: PathBuf,
         /// What is wrong with it
         source: Box<TokenError>,
     },
-    /// The operating system's random number generator failed
     #[error("cannot generate a token: the operating system provides no random bytes")]
     NoRandomness,
 }

@@ -1,4 +1,4 @@
-//! Which peers one side trusts: those that know the token, or those with a pinned key.
+//! Which peers one side trusts: peers that know the token, or peers with a pinned key.
 
 use super::fingerprint::Fingerprint;
 use super::identity::Identity;

@@ -1,4 +1,4 @@
-//! Strands that are processes: the side of the parent, and that of the child.
+//! Strands that are processes: the parent's side and the child's side.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};

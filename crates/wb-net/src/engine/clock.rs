@@ -26,8 +26,8 @@ pub fn nanos(duration: Duration) -> Nanos {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The interval between two steps of something that is waited for: an eighth of the time that it has taken so far,
-/// within bounds. So what is quick is noticed at once, and what takes long costs little.
+/// The interval between two polls of an event: an eighth of the time waited so far, within bounds. Quick events are
+/// noticed at once, and slow ones cost little.
 pub fn growing_interval(elapsed: Nanos, (shortest, longest): (Nanos, Nanos)) -> Nanos {
     (elapsed / 8).clamp(shortest, longest)
 }

@@ -34,8 +34,8 @@ pub(super) enum EngineSetInput {
 }
 
 impl EngineSet {
-    /// Starts the engines' driver thread. Those of this process accept connections on `ports`; events go to `on_event`,
-    /// which returns whether anybody still receives them.
+    /// Starts the engines' driver thread. Engines of this process accept connections on `ports`; events go to
+    /// `on_event`, which returns whether anybody still receives them.
     pub fn start(
         child: ChildCommandFactory,
         ports: Arc<DataPorts>,

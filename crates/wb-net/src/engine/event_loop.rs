@@ -229,7 +229,9 @@ impl<'a> EventLoop<'a> {
             }
             let running = &mut self.running[index];
             running.left -= 1;
-            self.groups[index].metrics.end_transaction(running.transaction, running.end);
+            let GroupStrands { metrics, strands } = &mut self.groups[index];
+            let is_cut = fault.is_some() || strands[strand].is_stopped();
+            metrics.end_transaction(running.transaction, running.end, is_cut);
         }
         let GroupStrands { metrics, strands } = &self.groups[index];
         let (group, totals) = (metrics.group, strands[strand].totals());

@@ -11,12 +11,13 @@ use super::latencies::LatencyBuffer;
 use super::latency::LatencyHistogram;
 use super::perf_counters::PerfCounters;
 use super::plan::GroupPlan;
-use super::protocol::{EngineError, Settings};
+use super::protocol::{EngineError, EngineErrorKind, Settings};
 use super::raw_log::RawLog;
 use super::strand::{Strand, StrandContext, StrandStatus};
 use super::tally::{FlowopTally, Intervals, LiveCounters, PendingRounds, TransactionTally};
 use super::usage::Usage;
 use super::wait;
+use crate::language::Extent;
 use crate::transport::ConnectionInfo;
 
 /// Metrics that one executor records for one group.
@@ -74,7 +75,10 @@ impl GroupMetrics {
         if !settings.counters.is_empty() {
             let counters = PerfCounters::open(&settings.counters);
             self.counters =
-                Some(counters.map_err(|message| EngineError { unsupported: true, ..EngineError::new(message) })?);
+                Some(counters.map_err(|message| EngineError {
+                    kind: EngineErrorKind::Unsupported,
+                    ..EngineError::new(message)
+                })?);
         }
         Ok(())
     }
@@ -88,11 +92,19 @@ impl GroupMetrics {
         }
     }
 
-    pub(super) fn end_transaction(&mut self, transaction: usize, end: Option<Nanos>) {
+    /// Records the end of a strand's transaction. A window lasts until its end, also for a strand that had nothing left
+    /// to do in it, unless it is cut short: who received all that was sent in a window has received it in one as long.
+    pub(super) fn end_transaction(&mut self, transaction: usize, end: Option<Nanos>, is_cut: bool) {
+        let is_window = matches!(self.plan.transactions[transaction].extent, Extent::Window(_));
         let tally = &mut self.transactions[transaction];
-        // Iterations may finish before the time limit.
         let now = clock::now();
-        tally.ended = tally.ended.max(end.map_or(now, |end| end.min(now)));
+        let ended = match end {
+            Some(end) if is_window && !is_cut => end,
+            // Iterations may finish before the time limit.
+            Some(end) => end.min(now),
+            None => now,
+        };
+        tally.ended = tally.ended.max(ended);
     }
 
     pub(super) fn context<'a>(&'a mut self, buffer: &'a mut [u8]) -> StrandContext<'a> {
@@ -152,7 +164,7 @@ pub(super) fn run_blocking(
                 metrics.begin_transaction(transaction, began, end);
                 strand.begin_transaction(transaction, began, end);
                 let failed = run_to_completion(|| strand.advance(&mut metrics.context(&mut buffer)));
-                metrics.end_transaction(transaction, end);
+                metrics.end_transaction(transaction, end, failed.is_some() || strand.is_stopped());
                 if metrics.plan.is_data_phase(transaction) {
                     metrics.usage.add(Usage::current_thread().since(before));
                 }

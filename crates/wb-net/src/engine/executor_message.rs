@@ -18,7 +18,6 @@ pub(super) enum EngineInput {
     Quit,
 }
 
-/// A command to an executor.
 #[derive(Debug)]
 pub(super) enum ExecutorCommand {
     /// Execute a transaction of a group.
@@ -35,12 +34,20 @@ pub(super) enum ExecutorCommand {
 #[derive(Debug)]
 pub(super) enum ExecutorEvent {
     /// The executor runs and can be woken.
-    Ready { executor: usize, waker: Waker },
+    Ready {
+        executor: usize,
+        waker: Waker,
+    },
     /// A strand has finished a transaction.
-    Ended { group: usize, totals: StrandTotals },
+    Ended {
+        group: usize,
+        totals: StrandTotals,
+    },
     /// A strand has received what was in flight to it.
-    Drained { group: usize, totals: StrandTotals },
-    /// A strand has failed.
+    Drained {
+        group: usize,
+        totals: StrandTotals,
+    },
     Failed(EngineError),
     /// The metrics of one group.
     Report(Box<ExecutorReport>),

@@ -35,6 +35,7 @@ pub(super) struct ForkedProcess {
 }
 
 impl ForkServer {
+    // The process that forks has one thread. What it forks are children of it, and end with their input.
     pub(super) fn start(command: &ChildCommandFactory) -> io::Result<Self> {
         let (requests, stdin) = UnixStream::pair()?;
         let mut command = command()?;

@@ -66,6 +66,7 @@ mod tests {
         assert_eq!(decoded, histogram);
     }
 
+    // The bounds that the other side sends determine how much memory its histogram takes.
     #[test]
     fn a_histogram_that_would_need_much_memory_is_refused() {
         let histogram = LatencyHistogram::new(3);

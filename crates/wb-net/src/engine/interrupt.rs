@@ -2,7 +2,7 @@
 //!
 //! A strand blocks in the kernel, like the programs that it stands for; to end a window or a run it has to leave the
 //! call. Only a signal achieves that for every system call. Since a signal that arrives just before the call is lost,
-//! the caller repeats the interrupt until the strand has responded.
+//! the caller repeats the interrupt until the strand has responded. So no call needs a timeout or a preceding poll.
 
 use std::sync::Once;
 

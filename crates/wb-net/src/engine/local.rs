@@ -13,7 +13,7 @@ use self::prepare::{LiveStrand, PreparedRun};
 use super::clock::{self, Nanos};
 use super::executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, ExecutorReport, Waker};
 use super::protocol::{
-    Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, StrandProgress, StrandTotals,
+    Assignment, ConnectionTotals, EngineCommand, EngineError, EngineEvent, EngineProgress, StrandProgress, StrandTotals,
 };
 use super::report::{EngineReport, GroupReport};
 use super::tally::{LiveCounters, LiveTotals};
@@ -71,6 +71,8 @@ struct RunState {
     netstat: Netstat,
     executor_reports: Vec<ExecutorReport>,
     stopping: bool,
+    /// Datagrams that were lost on the way to each strand, by group and strand, in the transactions that were drained.
+    losses: BTreeMap<(usize, u32), u64>,
     /// Since when links are being set up, if they are.
     linking_since: Option<Nanos>,
 }
@@ -86,9 +88,13 @@ struct GroupState {
     transaction: usize,
     /// Whether the transaction moves data.
     moves_data: bool,
+    /// Whether the transaction lasts for a time.
+    is_window: bool,
     began: Nanos,
     end: Option<Nanos>,
     finishing: bool,
+    /// Datagrams that the other side has sent to each strand, while it is drained.
+    peer_datagrams: BTreeMap<u32, u64>,
     /// Totals of the strands that have finished the step; reported once all have.
     totals: Vec<StrandTotals>,
     next_wake: Nanos,
@@ -96,10 +102,12 @@ struct GroupState {
 }
 
 impl GroupState {
-    /// The time of a sample. Nothing that ends after the window is counted; and who has received a number of datagrams
-    /// has waited in vain for others since the last.
-    fn sample_time(&self, now: Nanos, counters: &LiveCounters) -> Nanos {
+    /// The time of a sample. Nothing that ends after the window is counted, and a window that is not cut short lasts until
+    /// its end, also if nothing is left to do in it; who has received a number of datagrams has waited in vain for others
+    /// since the last.
+    fn sample_time(&self, now: Nanos, counters: &LiveCounters, is_cut: bool) -> Nanos {
         match (self.end, counters.last_datagram()) {
+            (Some(end), _) if self.is_window && self.running == 0 && !is_cut => end,
             (None, last) if self.running == 0 && last > self.began => last,
             (end, _) => now.max(self.began).min(end.unwrap_or(Nanos::MAX)),
         }
@@ -194,6 +202,7 @@ impl Driver {
                 if let Some(group_state) = state.groups.get_mut(group).filter(|group_state| group_state.running == 0) {
                     group_state.running = totals.len();
                     group_state.totals.clear();
+                    group_state.peer_datagrams = sum_datagrams(&totals, |totals| totals.sent);
                     state.prepared.drain(group, totals);
                 }
                 true
@@ -236,6 +245,7 @@ impl Driver {
                     netstat: Netstat::now(),
                     executor_reports: Vec::new(),
                     stopping: false,
+                    losses: BTreeMap::new(),
                     linking_since: None,
                 });
                 (self.on_event)(event)
@@ -260,9 +270,12 @@ impl Driver {
                 self.send_strand_progress(Some(group))
                     && (self.on_event)(EngineEvent::Ended { group, progress, strands })
             }
-            ExecutorEvent::Drained { group, totals } => state
-                .collect_totals(group, totals)
-                .is_none_or(|strands| (self.on_event)(EngineEvent::Drained { group, strands })),
+            ExecutorEvent::Drained { group, totals } => {
+                let Some(strands) = state.collect_totals(group, totals) else { return true };
+                let progress = state.count_losses(group, &strands);
+                (progress.is_empty() || (self.on_event)(EngineEvent::StrandProgress(progress)))
+                    && (self.on_event)(EngineEvent::Drained { group, strands })
+            }
             ExecutorEvent::Failed(fault) => (self.on_event)(EngineEvent::Failed(fault)),
             ExecutorEvent::Report(report) => {
                 state.executor_reports.push(*report);
@@ -326,6 +339,12 @@ impl Driver {
     }
 }
 
+/// Datagrams by strand.
+fn sum_datagrams(strands: &[StrandTotals], count: fn(&ConnectionTotals) -> u64) -> BTreeMap<u32, u64> {
+    let of = |strand: &StrandTotals| strand.connections.iter().filter(|totals| totals.datagrams).map(count).sum();
+    strands.iter().map(|strand| (strand.strand, of(strand))).collect()
+}
+
 impl RunState {
     /// When the next work is due.
     fn next_deadline(&self) -> Nanos {
@@ -365,6 +384,7 @@ impl RunState {
             running: strands,
             transaction,
             moves_data,
+            is_window: window.is_some(),
             began,
             end,
             wake_interval: WAKE_BACKOFF.0,
@@ -396,7 +416,7 @@ impl RunState {
                     group: live.group as u32,
                     transaction: state.transaction as u32,
                     strand: live.strand,
-                    time: state.sample_time(now, &live.counters),
+                    time: state.sample_time(now, &live.counters, self.stopping),
                     sent: totals.sent,
                     received: totals.received,
                     operations: totals.operations,
@@ -405,6 +425,24 @@ impl RunState {
                 }
             })
             .collect()
+    }
+
+    /// Counts the losses of a transaction once it is drained, including what was behind the last datagram that arrived.
+    /// Returns the last samples of the strands that miss more than the gaps between arrivals show.
+    fn count_losses(&mut self, group: usize, totals: &[StrandTotals]) -> Vec<StrandProgress> {
+        let received = sum_datagrams(totals, |totals| totals.received);
+        let sent = std::mem::take(&mut self.groups[group].peer_datagrams);
+        let mut samples = self.strand_progress(Some(group));
+        samples.retain_mut(|sample| {
+            let of = |counts: &BTreeMap<u32, u64>| counts.get(&sample.strand).copied().unwrap_or(0);
+            let all = of(&sent).saturating_sub(of(&received));
+            let earlier = self.losses.insert((group, sample.strand), all).unwrap_or(0);
+            let missing = all.saturating_sub(earlier);
+            let is_more = missing > sample.datagrams.missing;
+            sample.datagrams.missing = missing;
+            is_more
+        });
+        samples
     }
 
     fn finish(&mut self, group: usize, totals: Vec<StrandTotals>) {

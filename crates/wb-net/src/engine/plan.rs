@@ -154,7 +154,7 @@ impl TransactionPlan {
 }
 
 impl GroupPlan {
-    /// The part of a period by which a strand's schedule is delayed, so that the strands of a group are spread over it.
+    /// The part of a period by which a strand's schedule is delayed. It spreads the strands of a group over the period.
     pub(crate) fn phase(&self, strand: u32) -> f64 {
         f64::from(strand) / f64::from(self.strands.max(1))
     }

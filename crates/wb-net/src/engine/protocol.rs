@@ -4,6 +4,7 @@
 //! [`EngineCommand`]s and respond with the same [`EngineEvent`]s.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,7 @@ use crate::language::NetProfile;
 use crate::transport::address::HostAddress;
 use crate::transport::cookie::SessionKey;
 use crate::transport::data_ports::PortPolicy;
+use crate::transport::is_unsupported;
 use crate::transport::link::Announcement;
 
 /// The part of a run that one engine executes.
@@ -23,7 +25,6 @@ use crate::transport::link::Announcement;
 pub struct Assignment {
     /// The profile from the point of view of this side.
     pub profile: NetProfile,
-    /// The side.
     pub side: Side,
     /// The range of strands of each group.
     pub strands: Vec<Range<u32>>,
@@ -104,7 +105,6 @@ pub enum EngineCommand {
     SetPeers(Vec<LinkAnnouncement>),
     /// Execute a transaction; answered by [`EngineEvent::Ended`] for each strand.
     Run {
-        /// Index of the group.
         group: usize,
         /// Index of the transaction in the group.
         transaction: usize,
@@ -113,14 +113,12 @@ pub enum EngineCommand {
     },
     /// The other side has finished a transaction; these are its final totals.
     Finish {
-        /// Index of the group.
         group: usize,
         /// Totals of the strands' connections.
         totals: Vec<StrandTotals>,
     },
     /// Receive what is still in flight; answered by [`EngineEvent::Drained`].
     Drain {
-        /// Index of the group.
         group: usize,
         /// Totals of the strands' connections.
         totals: Vec<StrandTotals>,
@@ -147,7 +145,6 @@ pub enum EngineEvent {
     Ready,
     /// Strands have finished a transaction.
     Ended {
-        /// Index of the group.
         group: usize,
         /// What the engine has moved and executed until then.
         progress: EngineProgress,
@@ -156,7 +153,6 @@ pub enum EngineEvent {
     },
     /// Strands have received what was in flight to them.
     Drained {
-        /// Index of the group.
         group: usize,
         /// The strands and their totals.
         strands: Vec<StrandTotals>,
@@ -181,16 +177,13 @@ pub enum EngineEvent {
 pub struct LinkAnnouncement {
     /// The link in the profile.
     pub link: LinkId,
-    /// Index of the strand.
     pub strand: u32,
-    /// Its address.
     pub announcement: Announcement,
 }
 
 /// The position of a connect or accept in a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LinkId {
-    /// Index of the group.
     pub group: usize,
     /// Index of the transaction in the group.
     pub transaction: usize,
@@ -203,7 +196,6 @@ pub struct LinkId {
 pub struct StrandTotals {
     /// Index of the strand in its group.
     pub strand: u32,
-    /// Its open connections.
     pub connections: Vec<ConnectionTotals>,
     /// Number of connections opened so far, by host (index 0 on a server).
     pub opened: Vec<u32>,
@@ -244,15 +236,32 @@ impl From<ConnectionTotals> for (u32, u32, bool, u64, u64) {
 pub struct EngineError {
     /// The flowop that failed, described by its group, transaction and name.
     pub location: Option<String>,
-    /// The error message.
     pub message: String,
-    /// Whether this machine does not support the operation at all.
-    pub unsupported: bool,
+    /// The kind of the failure.
+    pub kind: EngineErrorKind,
+}
+
+/// The kind of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EngineErrorKind {
+    /// An operation failed, or was refused.
+    Failed,
+    /// This machine does not support the operation at all.
+    Unsupported,
+    /// The server has no place for another session.
+    Busy,
+}
+
+impl EngineErrorKind {
+    /// The kind of a system call's error.
+    pub fn new(error: &io::Error) -> Self {
+        if is_unsupported(error) { Self::Unsupported } else { Self::Failed }
+    }
 }
 
 impl EngineError {
     /// An error that concerns no particular flowop.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { location: None, message: message.into(), unsupported: false }
+        Self { location: None, message: message.into(), kind: EngineErrorKind::Failed }
     }
 }

@@ -9,7 +9,6 @@
 pub(crate) struct RandomKey {
     /// The seed of the run.
     pub(crate) seed: u64,
-    /// Index of the group.
     pub(crate) group: u32,
     /// Index of the strand in its group.
     pub(crate) strand: u32,

@@ -11,7 +11,6 @@ use super::clock::Nanos;
 pub struct LatencyRecord {
     /// When it ended, on the engine's monotonic clock.
     pub ended_at: Nanos,
-    /// Index of the group.
     pub group: u32,
     /// Index of the strand in the group.
     pub strand: u32,

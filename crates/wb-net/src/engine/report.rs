@@ -14,9 +14,8 @@ use crate::transport::watched_connection::ConnectionSnapshot;
 pub struct EngineReport {
     /// The side of the engine.
     pub side: Side,
-    /// By group; empty for groups without strands in this engine.
+    /// The report of each group, by index; empty for groups without strands in this engine.
     pub groups: Vec<GroupReport>,
-    /// Progress over time.
     pub progress: Vec<EngineProgress>,
     /// What the kernel counted during the run.
     pub network: NetworkCounters,
@@ -97,7 +96,6 @@ pub struct EngineProgress {
 /// Totals of a strand since the start of the run, and the state of its connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StrandProgress {
-    /// Index of the group.
     pub group: u32,
     /// Index of the transaction in the group.
     pub transaction: u32,
@@ -134,8 +132,5 @@ pub enum ExecutorKind {
     /// One thread per strand, which blocks in the kernel.
     ThreadPerStrand,
     /// Many strands per thread, in an event loop.
-    EventLoop {
-        /// Number of threads.
-        threads: u32,
-    },
+    EventLoop { threads: u32 },
 }

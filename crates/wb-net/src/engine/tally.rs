@@ -29,7 +29,8 @@ pub struct FlowopTally {
     pub timeouts: u64,
     /// Datagrams that arrived after they had been given up, or out of order.
     pub late: u64,
-    /// Datagrams that arrived after one that was sent later, of those that this flowop alone receives.
+    /// Datagrams that arrived after a datagram that was sent later; only of the datagrams that this flowop alone
+    /// receives.
     pub reordered: u64,
     /// Jitter of the connections on which numbered datagrams arrived.
     pub jitter: JitterTally,
@@ -100,9 +101,8 @@ impl FlowopTally {
 /// Executions of a flowop that its rate scheduled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleTally {
-    /// Executions that were due.
     pub due: u64,
-    /// Those that never began, or not before the end of the flowop's schedule.
+    /// Executions that never began, or not before the end of the flowop's schedule.
     pub missed: u64,
     /// How long single executions were kept from their schedule by the rest of their rounds, in nanoseconds.
     pub slipped: Nanos,
@@ -111,7 +111,6 @@ pub struct ScheduleTally {
 /// The jitter of several connections at the end of a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct JitterTally {
-    /// Number of connections.
     pub connections: u64,
     /// Sum of their jitter in nanoseconds.
     pub sum: f64,
@@ -151,7 +150,6 @@ pub struct TransactionTally {
     pub response: Option<LatencyHistogram>,
     /// Delay of the actual start of rounds behind the intended one; only with a rate.
     pub lag: Option<LatencyHistogram>,
-    /// Its flowops, in order.
     pub flowops: Vec<FlowopTally>,
     /// Durations of rounds, by interval.
     pub intervals: Intervals,
@@ -177,8 +175,8 @@ impl TransactionTally {
     }
 }
 
-/// Rounds that had not ended when their window did. Of each it is known that it took at least as long as it had been open
-/// or due: the values are these times.
+/// Rounds that had not ended when their window did. Each took at least as long as it had been open or due: the values
+/// are these times.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct PendingRounds {
     /// How long each open round had been open.
@@ -287,7 +285,6 @@ pub struct StrandTally {
     pub strand: u32,
     /// Executions of flowops.
     pub operations: u64,
-    /// Number of rounds.
     pub rounds: u64,
     /// Bytes sent.
     pub sent: u64,

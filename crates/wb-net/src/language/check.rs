@@ -10,13 +10,10 @@ use crate::support::{UnsupportedFeature, unsupported_features};
 pub enum ProfileCheck {
     /// It can be run on this system.
     Valid(ParsedProfile),
-    /// It is not valid.
     Invalid(ProfileDiagnostics),
     /// It is valid, but this system does not support all of it.
     Unsupported {
-        /// The parsed profile.
         parsed: ParsedProfile,
-        /// The missing features.
         unsupported: Vec<UnsupportedFeature>,
     },
 }

@@ -12,9 +12,7 @@ use super::profile::{Endpoint, Extent, Flowop, FlowopAction, Group, Transaction}
 /// How a flowop uses connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ConnectionUse<'a> {
-    /// It uses none.
     None,
-    /// It opens one.
     Opens(&'a Endpoint),
     /// It uses or closes an open one.
     Uses(&'a Endpoint),

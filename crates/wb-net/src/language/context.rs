@@ -13,7 +13,6 @@ const MAX_VALUE_LENGTH: usize = 64 * 1024;
 
 /// The state of parsing one profile.
 pub(super) struct ParseContext<'a> {
-    /// The profile's text.
     pub(super) source: &'a SourceText,
     variables: &'a Variables,
     unset: BTreeSet<String>,
@@ -58,7 +57,7 @@ impl<'a> ParseContext<'a> {
         if self.diagnostics.is_empty() {
             return Ok(self.notes);
         }
-        self.diagnostics.sort_by_key(|diagnostic| diagnostic.location().map(|at| at.span.start));
+        self.diagnostics.sort_by_key(|diagnostic| diagnostic.location().map(|position| position.span.start));
         Err(ProfileDiagnostics::new(self.source, self.diagnostics))
     }
 
@@ -69,19 +68,19 @@ impl<'a> ParseContext<'a> {
         let source = text.as_str();
         let mut expanded = SpannedText::new(text.span());
         let mut complete = true;
-        let mut at = 0;
-        while let Some(start) = source[at..].find('$').map(|found| at + found) {
+        let mut position = 0;
+        while let Some(start) = source[position..].find('$').map(|found| position + found) {
             let Some((name, end)) = find_variable(source, start) else {
                 if start == 0 {
                     self.report(text.span(), invalid_variable(source));
                     return None;
                 }
                 // A dollar sign inside a value is literal, as in uperf.
-                expanded.append(&text.slice(at..start + 1));
-                at = start + 1;
+                expanded.append(&text.slice(position..start + 1));
+                position = start + 1;
                 continue;
             };
-            expanded.append(&text.slice(at..start));
+            expanded.append(&text.slice(position..start));
             self.used.insert(name.to_owned());
             let span = text.slice(start..end).span();
             match self.variables.get(name) {
@@ -91,7 +90,7 @@ impl<'a> ParseContext<'a> {
                     self.report_unset(name, span);
                 }
             }
-            at = end;
+            position = end;
             if expanded.as_str().len() > MAX_VALUE_LENGTH {
                 let help = "a variable stands for one value or a list of options";
                 self.report(
@@ -102,7 +101,7 @@ impl<'a> ParseContext<'a> {
                 return None;
             }
         }
-        expanded.append(&text.slice(at..source.len()));
+        expanded.append(&text.slice(position..source.len()));
         complete.then_some(expanded)
     }
 

@@ -25,7 +25,7 @@ pub(super) struct ParsedFlowop {
 
 /// Parses a flowop; `None` if it has errors, which have been reported.
 ///
-/// `processes` is the number of processes that execute it, each of which would need a fixed port for itself.
+/// `processes` is the number of processes that execute it. Each process would need a fixed port for itself.
 pub(super) fn parse_flowop(scope: &mut ParseContext, tag: &Tag, processes: u32) -> Option<ParsedFlowop> {
     let errors_before = scope.error_count();
     let attributes = Attributes::parse(scope, tag, &["type", "options"]);

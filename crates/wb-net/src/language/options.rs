@@ -69,6 +69,7 @@ impl FlowopOptions {
 
     /// Whether the option is certainly not given.
     pub(super) fn is_missing(&self, name: &str) -> bool {
+        // One that was not understood may have been meant as this one: two errors for one slip would hide the slip.
         !self.is_incomplete && !self.has(name)
     }
 
@@ -121,7 +122,7 @@ impl FlowopOptions {
 impl GivenOption {
     fn parse(scope: &mut ParseContext, text: &SpannedText, flowop: &str, family: FlowopFamily) -> Option<Self> {
         let (key, value) = match text.as_str().find('=') {
-            Some(at) => (text.slice(0..at), Some(text.slice(at + 1..text.as_str().len()))),
+            Some(index) => (text.slice(0..index), Some(text.slice(index + 1..text.as_str().len()))),
             None => (text.clone(), None),
         };
         let name = key.as_str();
@@ -196,16 +197,16 @@ fn split_and_expand(scope: &mut ParseContext, text: &SpannedText) -> (Vec<Spanne
 fn split_words(text: &SpannedText) -> Vec<SpannedText> {
     let mut words = Vec::new();
     let (mut start, mut depth) = (None, 0_usize);
-    for (at, character) in text.as_str().char_indices() {
+    for (position, character) in text.as_str().char_indices() {
         match character {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
         if character.is_whitespace() && depth == 0 {
-            words.extend(start.take().map(|start| text.slice(start..at)));
+            words.extend(start.take().map(|start| text.slice(start..position)));
         } else {
-            start = start.or(Some(at));
+            start = start.or(Some(position));
         }
     }
     words.extend(start.map(|start| text.slice(start..text.as_str().len())));

@@ -18,7 +18,6 @@ const MAX_FILE_SIZE: usize = 1024 * 1024;
 /// A profile that was parsed without errors.
 #[derive(Debug)]
 pub struct ParsedProfile {
-    /// The profile.
     pub profile: NetProfile,
     /// Notes on the profile, in the order of the text.
     pub notes: Vec<ProfileNote>,
@@ -67,6 +66,6 @@ fn too_large_error(source_name: &str) -> ProfileDiagnostics {
     single_error(&SourceText::new(source_name, ""), 0, error)
 }
 
-fn single_error(source: &SourceText, at: usize, error: Diagnostic) -> ProfileDiagnostics {
-    ProfileDiagnostics::new(source, vec![source.locate(at..at, error)])
+fn single_error(source: &SourceText, position: usize, error: Diagnostic) -> ProfileDiagnostics {
+    ProfileDiagnostics::new(source, vec![source.locate(position..position, error)])
 }

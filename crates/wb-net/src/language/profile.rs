@@ -169,7 +169,6 @@ pub enum FlowopAction {
     Send(Message),
     /// Receives one message (read, recv, recvfrom, readv).
     Receive(Message),
-    /// Sends files (sendfile, sendfilev).
     SendFiles(Files),
     /// Receives what the other side sends as files. Occurs only in a mirrored profile.
     ReceiveFiles(FileSizes),
@@ -200,7 +199,6 @@ pub struct Endpoint {
     pub remote: String,
     /// Local address to bind to (`localhost`).
     pub local: Option<String>,
-    /// The transport protocol.
     pub protocol: Protocol,
     /// A fixed port of the accepting side; otherwise a free one is chosen and announced.
     pub port: Option<u16>,
@@ -322,7 +320,6 @@ impl Protocol {
 /// A message to send or to receive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Its size.
     pub size: MessageSize,
     /// The size in bytes of the other side's reads or writes (`rsize`), if different.
     pub remote_size: Option<u32>,
@@ -350,12 +347,7 @@ pub enum MessageSize {
     /// Constant; at least 1.
     Fixed(u32),
     /// Uniformly distributed between `min` and `max`, inclusive; `min` is at least 1 and at most `max`.
-    Random {
-        /// The minimum.
-        min: u32,
-        /// The maximum.
-        max: u32,
-    },
+    Random { min: u32, max: u32 },
 }
 
 impl MessageSize {

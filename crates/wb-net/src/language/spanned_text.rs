@@ -24,11 +24,11 @@ impl SpannedText {
     /// Decodes `whole` in `source`: XML entities are resolved, invalid ones are kept literally.
     pub(super) fn decode(source: &str, whole: Span) -> Self {
         let mut text = Self::new(whole.clone());
-        let mut at = whole.start;
-        while let Some(next) = source[at..whole.end].chars().next() {
-            let (character, length) = decode_entity(&source[at..whole.end]).unwrap_or((next, next.len_utf8()));
-            text.push(character, at..at + length);
-            at += length;
+        let mut position = whole.start;
+        while let Some(next) = source[position..whole.end].chars().next() {
+            let (character, length) = decode_entity(&source[position..whole.end]).unwrap_or((next, next.len_utf8()));
+            text.push(character, position..position + length);
+            position += length;
         }
         text
     }

@@ -1,7 +1,8 @@
 //! Assembles the result of a run from the reports of all engines.
 
 use super::latency::is_notable_share;
-use super::progress::{progress_points, raise_sent};
+use super::machine::machine_result;
+use super::progress::raise_sent;
 use super::uncounted::count_received_as_sent;
 use super::{
     DatagramCounts, FlowopResult, FlowopSide, GroupResult, IntervalLatency, LatencySummary, MachineResult,
@@ -10,11 +11,11 @@ use super::{
 };
 use crate::engine::clock::Nanos;
 use crate::engine::latency::LatencyHistogram;
-use crate::engine::protocol::{ExecutorKind, Settings};
+use crate::engine::protocol::{EngineErrorKind, Settings};
 use crate::engine::report::{EngineReport, GroupReport};
 use crate::engine::tally::{self, FlowopTally, TransactionTally, describe_failure};
 use crate::engine::usage::Usage;
-use crate::language::{Extent, Flowop, FlowopAction, Group, NetProfile, Protocol, StrandKind, Transaction};
+use crate::language::{Extent, Flowop, FlowopAction, Group, Protocol, StrandKind, Transaction};
 use crate::session::client::{ClientRun, FinishedRun};
 use crate::session::coordinator::{DatagramTotals, RunFailure};
 use crate::transport::ConnectionInfo;
@@ -57,7 +58,9 @@ impl RunResult {
         let truncation_notes: Vec<String> = if run.limit.is_some() && run_outcome.failure.is_none() {
             let (parts, truncated) = (groups.iter().enumerate(), &run_outcome.truncated);
             parts
-                .flat_map(|(position, group)| group.truncation_notes(move |at| truncated.contains(&(position, at))))
+                .flat_map(|(position, group)| {
+                    group.truncation_notes(move |index| truncated.contains(&(position, index)))
+                })
                 .collect()
         } else {
             Vec::new()
@@ -88,7 +91,9 @@ fn failure_status(failure: RunFailure) -> RunStatus {
     let why = failure.to_string();
     match failure {
         RunFailure::Interrupted => RunStatus::Interrupted,
-        RunFailure::Engine { error: fault, .. } if fault.unsupported => RunStatus::Unsupported { reason: why },
+        RunFailure::Engine { error: fault, .. } if fault.kind == EngineErrorKind::Unsupported => {
+            RunStatus::Unsupported { reason: why }
+        }
         RunFailure::Engine { .. } => RunStatus::Failed { reason: why },
         RunFailure::Lost { .. } => RunStatus::Lost { reason: why },
     }
@@ -363,8 +368,8 @@ impl GroupData<'_> {
     }
 }
 
-/// Raises the rate of a sender to that of its receiver: if the receiver's window was shorter, the sender's included time
-/// in which nothing was left to send.
+/// Raises the rate of a sender to the rate of its receiver. If the receiver's window was shorter, the sender's included
+/// time in which nothing was left to send.
 fn raise_rate(sent: &mut Option<f64>, received: Option<f64>) {
     *sent = sent.zip(received).map(|(sent, received)| sent.max(received)).or(*sent);
 }
@@ -506,7 +511,7 @@ fn response_summary(ended: &LatencyHistogram, pending: &tally::PendingRounds) ->
 }
 
 /// Length of the union of spans.
-fn union_length(mut spans: Vec<(Nanos, Nanos)>) -> Nanos {
+pub(super) fn union_length(mut spans: Vec<(Nanos, Nanos)>) -> Nanos {
     spans.sort_unstable();
     let mut covered = 0;
     let mut until = 0;
@@ -537,49 +542,6 @@ fn strand_result(strand: &crate::engine::tally::StrandTally) -> StrandResult {
         min_ns: has_rounds.then_some(strand.min),
         max_ns: has_rounds.then_some(strand.max),
     }
-}
-
-fn machine_result(
-    profile: &NetProfile,
-    name: String,
-    address: Option<String>,
-    report: Option<&EngineReport>,
-) -> MachineResult {
-    let mut usage = Usage::default();
-    report.into_iter().flat_map(|report| &report.groups).for_each(|group| usage.add(group.usage));
-    let executor = match report.map(|report| report.executor) {
-        Some(ExecutorKind::ThreadPerStrand) => "thread per strand".to_owned(),
-        Some(ExecutorKind::EventLoop { threads: 1 }) => "event loop on 1 thread".to_owned(),
-        Some(ExecutorKind::EventLoop { threads }) => format!("event loops on {threads} threads"),
-        None => "unknown: no report".to_owned(),
-    };
-    let spans = report.map_or_else(Vec::new, |report| spans(profile, report));
-    let whole = (spans.iter().map(|span| span.0).min(), spans.iter().map(|span| span.1).max());
-    let progress = report.map_or(&[][..], |report| &report.progress);
-    let last = progress.last().copied().unwrap_or_default();
-    let time = union_length(spans);
-    MachineResult {
-        name,
-        address,
-        executor,
-        usage,
-        cpu_percent: (time > 0).then(|| (usage.user_ns + usage.system_ns) as f64 / time as f64 * 100.0),
-        sent_bytes: last.sent,
-        received_bytes: last.received,
-        network: report.map(|report| report.network.clone()).unwrap_or_default(),
-        rejected_connections: report.map_or(0, |report| report.rejected_connections),
-        progress: whole.0.zip(whole.1).map(|whole| progress_points(progress, whole)).unwrap_or_default(),
-    }
-}
-
-/// When transactions of the data phase ran, by the clock of the reporting machine.
-fn spans(profile: &NetProfile, report: &EngineReport) -> Vec<(Nanos, Nanos)> {
-    let groups = profile.groups.iter().zip(&report.groups);
-    groups
-        .flat_map(|(group, report)| group.data_phase().filter_map(|position| report.transactions.get(position)))
-        .filter(|tally| tally.began < Nanos::MAX)
-        .map(|tally| (tally.began, tally.ended))
-        .collect()
 }
 
 fn round_to_millis(seconds: f64) -> f64 {

@@ -58,8 +58,8 @@ pub(super) fn quantile(times: &LatencyHistogram, histogram: &Histogram<u32>, qua
 }
 
 impl LatencySummary {
-    /// Summarizes the latencies of rounds that ended, if there are any, and of pending ones, which took at least these
-    /// times. The minimum is that of rounds that ended.
+    /// Summarizes the latencies of completed rounds, if there are any, and of pending rounds, which took at least these
+    /// times. The minimum is taken from completed rounds only.
     pub(super) fn with_pending<'a>(
         times: &LatencyHistogram,
         pending: impl IntoIterator<Item = &'a LatencyHistogram>,

@@ -6,6 +6,7 @@
 mod assembly;
 mod lack_of_success;
 mod latency;
+mod machine;
 mod nested;
 mod progress;
 mod uncounted;
@@ -19,6 +20,7 @@ use crate::netstat::NetworkCounters;
 use crate::transport::ConnectionInfo;
 
 pub use latency::{LatencySummary, Percentiles};
+pub(crate) use machine::data_seconds;
 pub use nested::{NestedLatency, NestedRow};
 pub use progress::{CLOCK_TOLERANCE, SentByInterval};
 
@@ -263,7 +265,7 @@ pub struct ScheduledRounds {
 }
 
 impl ScheduledRounds {
-    /// Describes a rate that was not reached: more than a hundredth of what was due never began.
+    /// Describes a rate that was not reached, if more than a hundredth of the due operations never began.
     pub fn describe_shortfall(&self) -> Option<String> {
         let Self { due, not_started, at_least_ns, overdue } = *self;
         let milliseconds = at_least_ns as f64 / 1e6;

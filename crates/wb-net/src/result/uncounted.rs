@@ -5,8 +5,8 @@ use crate::engine::report::EngineReport;
 use crate::engine::tally::FlowopTally;
 use crate::language::NetProfile;
 
-/// Counts as sent what was received: a receiver may have counted a message that its sender's system call had not
-/// returned from when the sender's window ended. Returns the bytes that were added, of each group.
+/// Counts received bytes as sent. A receiver may have counted a message while its sender's system call had not returned
+/// when the sender's window ended. Returns the number of added bytes of each group.
 pub(super) fn count_received_as_sent(profile: &NetProfile, reports: &mut [Option<EngineReport>]) -> Vec<u64> {
     let mut added = vec![0; profile.groups.len()];
     let Some((client, servers)) = reports.split_first_mut() else { return added };

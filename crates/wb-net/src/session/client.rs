@@ -23,7 +23,6 @@ pub const PORT: u16 = 20000;
 
 /// A run to execute.
 pub struct ClientRun {
-    /// The profile to run.
     pub profile: NetProfile,
     /// Addresses of the servers of the profile's hosts, where they differ from the host's name and the default port.
     pub servers: BTreeMap<String, String>,
@@ -31,7 +30,6 @@ pub struct ClientRun {
     pub port: u16,
     /// The identity of this side, and the trusted peers.
     pub credentials: Credentials,
-    /// Timeouts of control connections.
     pub limits: ControlLimits,
     /// How strands are executed.
     pub settings: Settings,
@@ -50,19 +48,16 @@ pub struct ClientRun {
 pub struct FinishedRun {
     /// The hosts of the profile and their addresses, in the order of the reports after the first, the client's.
     pub hosts: Vec<(String, SocketAddr)>,
-    /// The outcome.
     pub outcome: RunOutcome,
 }
 
 /// Why a run could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// A host's name could not be resolved.
     #[error("cannot resolve host `{host}`: {source}")]
     Unresolved {
         /// The host, as named in the profile.
         host: String,
-        /// The cause.
         source: io::Error,
     },
     /// A server could not be reached, or refused the connection.
@@ -70,16 +65,13 @@ pub enum ClientError {
     Server {
         /// The host, as named in the profile.
         host: String,
-        /// The cause.
         source: ControlError,
     },
     /// The files that the profile sends could not be listed.
     #[error("cannot list files to send: {0}")]
     Files(io::Error),
-    /// The key of a session could not be generated.
     #[error("cannot generate the key of the session: {0}")]
     Key(io::Error),
-    /// A thread could not be started.
     #[error("cannot start thread: {0}")]
     Thread(io::Error),
 }
@@ -117,8 +109,8 @@ impl ClientRun {
         let mut sessions = BTreeMap::new();
         for (host, channel) in &channels {
             let session = HostSession {
-                local: HostAddress::of(channel.local_addr()),
-                peer: HostAddress::of(channel.peer_addr()),
+                local: HostAddress::new(channel.local_addr()),
+                peer: HostAddress::new(channel.peer_addr()),
                 key: SessionKey::generate().map_err(ClientError::Key)?,
             };
             sessions.insert(host.clone(), session);

@@ -113,7 +113,6 @@ struct Coordinator<'a> {
     observer: &'a mut dyn RunObserver,
 }
 
-/// The progress of a group.
 #[derive(Default)]
 struct GroupProgress {
     transaction: usize,
@@ -172,6 +171,8 @@ impl Coordinator<'_> {
         if self.limit.is_some_and(|limit| window.is_some_and(|window| window > limit)) {
             self.truncated.push((group, transaction));
         }
+        // Both windows last equally long, each by its own clock, also for a side with nothing left to do: rates are of
+        // equal windows, and no clock is compared with another machine's.
         let longest = window.into_iter().chain(self.limit).min();
         let state = &mut self.groups[group];
         state.totals.clear();

@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -14,36 +13,42 @@ use super::limits::SessionLimits;
 use crate::control::{Channel, ChannelReceiver, ChannelSender, ControlError, ControlListener};
 use crate::engine::clock;
 use crate::engine::engine_set::{ChildCommandFactory, EngineSet};
-use crate::engine::protocol::{Assignment, EngineCommand, EngineError, EngineEvent, HostSession, StrandProgress};
+use crate::engine::protocol::{
+    Assignment, EngineCommand, EngineError, EngineErrorKind, EngineEvent, HostSession, StrandProgress,
+};
+use crate::engine::usage::Usage;
+use crate::result::data_seconds;
 use crate::transport::address::HostAddress;
 use crate::transport::data_ports::DataPorts;
 
 /// An event for the server's log.
 #[derive(Debug)]
 pub enum ServerEvent {
-    /// A connection was refused.
     Refused(SocketAddr, ControlError),
+    /// A client was refused because of the sessions of others.
+    Busy(SocketAddr, EngineError),
     /// A client started a session.
     SessionStarted(SocketAddr, String),
     /// A client's run was accepted: this is the part of it that is executed here.
     RunAccepted(SocketAddr, Box<Assignment>),
     /// Strands of a session made progress, if the client requested reports of it.
     StrandProgress(SocketAddr, Vec<StrandProgress>),
-    /// A session ended.
+    /// The part of a client's run that was executed here is over: the CPU time of its strands in the data phase, and the
+    /// length of that in seconds.
+    RunMeasured(SocketAddr, Usage, f64),
     SessionEnded(SocketAddr, SessionOutcome),
 }
 
 impl ServerEvent {
     /// Whether something went wrong.
     pub fn is_failure(&self) -> bool {
-        matches!(self, Self::Refused(..) | Self::SessionEnded(_, SessionOutcome::Failed(_)))
+        matches!(self, Self::Refused(..) | Self::Busy(..) | Self::SessionEnded(_, SessionOutcome::Failed(_)))
     }
 }
 
 /// The outcome of a session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionOutcome {
-    /// The run was completed.
     #[error("done")]
     Done,
     /// The client disconnected, or the run failed.
@@ -56,6 +61,8 @@ pub enum SessionOutcome {
 pub struct Server {
     /// Limits per client.
     pub limits: SessionLimits,
+    /// Whether it serves one session in all.
+    pub once: bool,
     /// CPUs that strands are pinned to, round-robin.
     pub cpus: Vec<usize>,
     /// Whether the client chooses them if that is empty, as iperf3's clients do.
@@ -80,26 +87,48 @@ async fn isolate(session: impl Future<Output = SessionOutcome> + Send + 'static)
     }
 }
 
-/// Number of sessions that are served.
+/// The sessions of a server.
 #[derive(Debug, Default, Clone)]
-struct SessionCount(Arc<AtomicUsize>);
+struct Sessions(Arc<Mutex<SessionCounts>>);
 
-/// A counted session, until it is dropped, however it ends.
-struct CountedSession {
-    count: SessionCount,
-    /// Its number among those that were served when it began, from 1.
-    number: usize,
+#[derive(Debug, Default)]
+struct SessionCounts {
+    active: usize,
+    /// Sessions that began, whether or not they have ended.
+    begun: usize,
 }
 
-impl SessionCount {
-    fn enter(&self) -> CountedSession {
-        CountedSession { count: self.clone(), number: self.0.fetch_add(1, Ordering::SeqCst) + 1 }
+/// A counted session, until it is dropped, however it ends.
+#[derive(Debug)]
+struct CountedSession(Sessions);
+
+impl Sessions {
+    fn counts(&self) -> MutexGuard<'_, SessionCounts> {
+        // The counts are changed together, so they are right also after a panic elsewhere.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts another session, unless the others leave no place for it.
+    fn enter(&self, limit: usize, once: bool) -> Result<CountedSession, EngineError> {
+        let mut counts = self.counts();
+        let busy = |message: String| EngineError { kind: EngineErrorKind::Busy, ..EngineError::new(message) };
+        if once && counts.begun > 0 {
+            return Err(busy("the server serves another client, and ends then (`net serve --once`)".to_owned()));
+        }
+        if counts.active >= limit {
+            return Err(busy(format!(
+                "the server has reached its limit of {limit} sessions (`net serve --max-sessions`)"
+            )));
+        }
+        counts.active += 1;
+        counts.begun += 1;
+        Ok(CountedSession(self.clone()))
     }
 }
 
 impl Drop for CountedSession {
     fn drop(&mut self) {
-        self.count.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.counts().active -= 1;
     }
 }
 
@@ -115,55 +144,50 @@ impl SessionObserver<'_> {
     }
 }
 
-/// After a failure, how long to wait for a disconnect of the client that may have caused it.
+/// After a failure, how long to wait for a disconnect of the client that may have caused it. One that dies takes its
+/// connections with it: the reset of one of them may be noticed first.
 const ROOT_CAUSE_WINDOW: Duration = Duration::from_millis(500);
 
 impl Server {
     /// Serves until it is cancelled; then all sessions end.
     pub async fn serve(&self, listener: &ControlListener, on_event: impl Fn(ServerEvent) + Send + Sync + 'static) {
         let on_event = Arc::new(on_event);
-        let sessions = SessionCount::default();
+        let sessions = Sessions::default();
         // Dropping this future drops all of them.
         let mut tasks = JoinSet::new();
         while let Ok(half_open) = listener.accept().await {
             let (server, on_event, sessions) = (self.clone(), on_event.clone(), sessions.clone());
             tasks.spawn(async move {
                 let from = half_open.peer_addr();
-                match half_open.handshake().await {
-                    Ok(channel) => {
-                        let key = channel.info().key.to_string();
-                        on_event(ServerEvent::SessionStarted(from, key));
-                        let session = sessions.enter();
-                        let busy = session.number > server.limits.sessions;
-                        let events = on_event.clone();
-                        let outcome = isolate(async move { server.serve_session(channel, busy, &*events).await }).await;
-                        // Before the event: who learns of the end may start the next session.
-                        drop(session);
-                        on_event(ServerEvent::SessionEnded(from, outcome));
+                let channel = match half_open.handshake().await {
+                    Ok(channel) => channel,
+                    Err(error) => return on_event(ServerEvent::Refused(from, error)),
+                };
+                let session = match sessions.enter(server.limits.sessions, server.once) {
+                    Ok(session) => session,
+                    Err(busy) => {
+                        on_event(ServerEvent::Busy(from, busy.clone()));
+                        let (mut sender, _) = channel.split();
+                        // That it was refused is all there is to know of it.
+                        let _: SessionOutcome = reject(&mut sender, busy).await;
+                        return;
                     }
-                    Err(error) => on_event(ServerEvent::Refused(from, error)),
-                }
+                };
+                on_event(ServerEvent::SessionStarted(from, channel.info().key.to_string()));
+                let events = on_event.clone();
+                let outcome = isolate(async move { server.serve_session(channel, &*events).await }).await;
+                // Before the event: who learns of the end may start the next session.
+                drop(session);
+                on_event(ServerEvent::SessionEnded(from, outcome));
             });
             while tasks.try_join_next().is_some() {}
         }
     }
 
-    async fn serve_session(
-        &self,
-        channel: Channel,
-        busy: bool,
-        on_event: &(dyn Fn(ServerEvent) + Send + Sync),
-    ) -> SessionOutcome {
+    async fn serve_session(&self, channel: Channel, on_event: &(dyn Fn(ServerEvent) + Send + Sync)) -> SessionOutcome {
         let from = channel.peer_addr();
-        let addresses = (HostAddress::of(channel.local_addr()), HostAddress::of(channel.peer_addr()));
+        let addresses = (HostAddress::new(channel.local_addr()), HostAddress::new(channel.peer_addr()));
         let (mut sender, receiver) = channel.split();
-        if busy {
-            let limit = self.limits.sessions;
-            let fault = EngineError::new(format!(
-                "the server has reached its limit of {limit} sessions (`net serve --max-sessions`)"
-            ));
-            return reject(&mut sender, fault).await;
-        }
         let (event_sender, events) = unbounded_channel();
         let engines = match EngineSet::start(self.child.clone(), self.ports.clone(), move |event| {
             event_sender.send(event).is_ok()
@@ -193,6 +217,7 @@ impl Server {
         let deadline = Instant::now() + self.limits.duration;
         let mut last_received = Instant::now();
         let mut reports = VecDeque::new();
+        let mut profile = None;
         loop {
             tokio::select! {
                 command = receiver.recv::<EngineCommand>() => {
@@ -206,6 +231,7 @@ impl Server {
                         EngineCommand::Prepare(assignment) => match self.limits.check(&assignment) {
                             Ok(()) => {
                                 let assignment = Box::new(self.override_local_settings(*assignment, addresses));
+                                profile = Some(assignment.profile.clone());
                                 observer.report(|from| ServerEvent::RunAccepted(from, assignment.clone()));
                                 EngineCommand::Prepare(assignment)
                             }
@@ -241,7 +267,13 @@ impl Server {
                         EngineEvent::StrandProgress(progress) => {
                             observer.report(|from| ServerEvent::StrandProgress(from, progress));
                         }
-                        EngineEvent::Report(_) => return SessionOutcome::Done,
+                        EngineEvent::Report(report) => {
+                            let mut usage = Usage::default();
+                            report.groups.iter().for_each(|group| usage.add(group.usage));
+                            let seconds = profile.as_ref().map_or(0.0, |profile| data_seconds(profile, &report));
+                            observer.report(|from| ServerEvent::RunMeasured(from, usage, seconds));
+                            return SessionOutcome::Done;
+                        }
                         EngineEvent::Failed(fault) => return find_root_cause(fault, &mut receiver).await,
                         _ => {}
                     }
@@ -311,16 +343,16 @@ async fn reject(sender: &mut ChannelSender, fault: EngineError) -> SessionOutcom
 mod tests {
     use super::*;
 
+    // A panic leaked the session's place, and its error was dropped.
     #[test]
     fn a_panic_in_a_session_is_its_outcome_and_frees_its_place() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let sessions = SessionCount::default();
-            let counted = sessions.enter();
+            let sessions = Sessions::default();
+            let counted = sessions.enter(1, false).unwrap();
+            assert_eq!(sessions.enter(1, false).unwrap_err().kind, EngineErrorKind::Busy);
             let outcome = isolate(async move {
-                // All of it, not its number alone.
-                let counted = counted;
-                assert_eq!(counted.number, 1);
+                let _counted = counted;
                 panic!("out of order")
             });
             let SessionOutcome::Failed(reason) = outcome.await else { panic!("it is done") };
@@ -328,7 +360,8 @@ mod tests {
                 reason.starts_with("internal error of the server: ") && reason.contains("out of order"),
                 "{reason}"
             );
-            assert_eq!(sessions.enter().number, 1, "the next session has the place");
+            assert!(sessions.enter(1, false).is_ok(), "the next session has the place");
+            assert_eq!(sessions.enter(1, true).unwrap_err().kind, EngineErrorKind::Busy);
             assert_eq!(isolate(async { SessionOutcome::Done }).await, SessionOutcome::Done);
         });
     }

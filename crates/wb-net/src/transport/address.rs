@@ -15,7 +15,6 @@ pub enum TransportAddress {
     Vsock {
         /// Context ID.
         cid: u32,
-        /// Port.
         port: u32,
     },
 }
@@ -45,7 +44,6 @@ impl std::fmt::Display for TransportAddress {
 pub enum HostAddress {
     /// An IP address.
     Ip {
-        /// The address.
         address: IpAddr,
         /// The interface of a link-local IPv6 address; 0 for others.
         scope: u32,
@@ -56,7 +54,7 @@ pub enum HostAddress {
 
 impl HostAddress {
     /// The host of a socket's address. An IPv4-mapped IPv6 address is that of its IPv4 address.
-    pub fn of(address: SocketAddr) -> Self {
+    pub fn new(address: SocketAddr) -> Self {
         let scope = match address {
             SocketAddr::V6(address) if address.ip().to_ipv4_mapped().is_none() => address.scope_id(),
             _ => 0,
@@ -95,10 +93,10 @@ mod tests {
 
     #[test]
     fn a_link_local_address_keeps_its_interface() {
-        let host = HostAddress::of("[fe80::1%3]:20000".parse().unwrap());
+        let host = HostAddress::new("[fe80::1%3]:20000".parse().unwrap());
         assert_eq!(host.to_string(), "fe80::1%3");
         assert_eq!(host.with_port(7).unwrap().to_string(), "[fe80::1%3]:7");
-        let mapped = HostAddress::of("[::ffff:192.0.2.1]:1".parse().unwrap());
+        let mapped = HostAddress::new("[::ffff:192.0.2.1]:1".parse().unwrap());
         assert_eq!((mapped.to_string(), mapped.with_port(2)), ("192.0.2.1".to_owned(), "192.0.2.1:2".parse().ok()));
     }
 }

@@ -28,7 +28,7 @@ pub(super) const SERVER_NAME: &str = "weighbridge";
 pub(super) struct CertificateFingerprint(String);
 
 impl CertificateFingerprint {
-    fn of(certificate: &CertificateDer<'_>) -> Self {
+    fn new(certificate: &CertificateDer<'_>) -> Self {
         Self(Sha256::digest(certificate).iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
@@ -66,7 +66,7 @@ pub(super) fn server_certificate() -> io::Result<&'static ServerCertificate> {
         let CertifiedKey { cert, signing_key } = generated.map_err(|error| error.to_string())?;
         let certificate = cert.der().clone();
         let key = PrivatePkcs8KeyDer::from(signing_key.serialize_der());
-        Ok(ServerCertificate { fingerprint: CertificateFingerprint::of(&certificate), certificate, key })
+        Ok(ServerCertificate { fingerprint: CertificateFingerprint::new(&certificate), certificate, key })
     });
     certificate.as_ref().map_err(|error| io::Error::other(format!("cannot generate a certificate: {error}")))
 }
@@ -137,7 +137,7 @@ impl ServerCertVerifier for FingerprintVerifier {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let presented = CertificateFingerprint::of(certificate);
+        let presented = CertificateFingerprint::new(certificate);
         if presented == self.fingerprint {
             Ok(ServerCertVerified::assertion())
         } else {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_fingerprint_is_parsed_whatever_the_case_of_its_digits() {
-        let fingerprint = CertificateFingerprint::of(&CertificateDer::from(vec![1, 2, 3]));
+        let fingerprint = CertificateFingerprint::new(&CertificateDer::from(vec![1, 2, 3]));
         assert_eq!(CertificateFingerprint::parse(&fingerprint.as_str().to_uppercase()).unwrap(), fingerprint);
     }
 

@@ -40,7 +40,6 @@ impl std::fmt::Debug for SessionKey {
 /// A link of one strand, by its position in the profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LinkKey {
-    /// Index of the group.
     pub group: u32,
     /// Number of the connect or accept in the group.
     pub flowop: u32,
@@ -50,8 +49,7 @@ pub struct LinkKey {
 
 /// What a cookie is sent for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// It begins a connection.
+pub(crate) enum ConnectionPurpose {
     Connection = 0,
     /// It tests whether a port can be reached.
     Probe = 1,
@@ -62,7 +60,7 @@ pub(crate) enum Purpose {
 /// The content of a cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cookie {
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: ConnectionPurpose,
     pub(crate) link: LinkKey,
     /// Number of the connection attempt on this link, from 1; each is used once.
     pub(crate) attempt: u32,
@@ -109,7 +107,8 @@ impl SessionKey {
         if code != self.authentication_code(body).to_le_bytes() || session_id(bytes) != Some(self.id) {
             return None;
         }
-        let purpose = *[Purpose::Connection, Purpose::Probe, Purpose::Acknowledgement].get(usize::from(body[4]))?;
+        let purpose = *[ConnectionPurpose::Connection, ConnectionPurpose::Probe, ConnectionPurpose::Acknowledgement]
+            .get(usize::from(body[4]))?;
         let [group, flowop, strand, attempt, ordinal] = numbers(body);
         Some(Cookie { purpose, link: LinkKey { group, flowop, strand }, attempt, ordinal })
     }
@@ -180,7 +179,7 @@ mod tests {
 
     fn cookie(attempt: u32) -> Cookie {
         let link = LinkKey { group: 1, flowop: 2, strand: 70_000 };
-        Cookie { purpose: Purpose::Connection, link, attempt, ordinal: 9 }
+        Cookie { purpose: ConnectionPurpose::Connection, link, attempt, ordinal: 9 }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use socket2::Socket;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::address::{HostAddress, TransportAddress};
-use super::cookie::{self, Cookie, LinkKey, Purpose};
+use super::cookie::{self, ConnectionPurpose, Cookie, LinkKey};
 use super::datagram_port::DatagramPort;
 use super::handover::{HandedOver, HandoverSender};
 use super::link::is_paired;
@@ -25,12 +25,10 @@ use crate::language::{Endpoint, Protocol};
 /// Which ports data connections may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PortPolicy {
-    /// Any.
     #[default]
     Any,
-    /// Those of a range.
     Range(RangeInclusive<u16>),
-    /// That of the control connection, which offers the connections that it accepts.
+    /// The port of the control connection, which also offers the data connections that it accepts.
     Control(u16),
 }
 
@@ -64,6 +62,8 @@ pub struct DataPorts {
     policy: PortPolicy,
     /// Whether another process owns the ports, and hands over the connections that belong to this one.
     owned_elsewhere: bool,
+    // All sessions share the ports, because a cookie says which session a connection is for. Where the ports are
+    // limited, processes of strands accept nothing themselves.
     routes: Arc<Routes>,
     listeners: Mutex<HashMap<(Protocol, HostAddress, u16), Weak<SharedListener>>>,
     datagram_ports: Mutex<HashMap<(Protocol, HostAddress, u16), Weak<DatagramPort>>>,
@@ -253,7 +253,6 @@ struct Route {
 pub(super) enum Destination {
     /// To a strand of this process.
     Strand(Arc<SocketQueue>),
-    /// To a child process.
     Process(HandoverSender),
 }
 
@@ -284,13 +283,15 @@ impl Routes {
     pub(super) fn dispatch(&self, socket: Socket, bytes: &[u8; cookie::LENGTH]) -> Dispatch {
         let Some(link) = self.verify(bytes) else { return Dispatch::Rejected };
         match link.cookie.purpose {
-            Purpose::Connection => {
+            ConnectionPurpose::Connection => {
                 // A shared listener has the options of one endpoint. Ignored: those that the kernel refuses for a
                 // connection were accepted for the listener, and are reported from there.
                 let _: io::Result<()> = socket::apply_options(&socket, &link.endpoint);
                 link.deliver(socket);
             }
-            Purpose::Probe | Purpose::Acknowledgement => answer_probe(&socket, &link.acknowledgement),
+            ConnectionPurpose::Probe | ConnectionPurpose::Acknowledgement => {
+                answer_probe(&socket, &link.acknowledgement)
+            }
         }
         Dispatch::Delivered
     }
@@ -412,7 +413,7 @@ mod tests {
     use super::*;
 
     fn cookie(session: &SessionKey, link: LinkKey) -> [u8; cookie::LENGTH] {
-        session.seal(&Cookie { purpose: Purpose::Connection, link, attempt: 1, ordinal: 1 })
+        session.seal(&Cookie { purpose: ConnectionPurpose::Connection, link, attempt: 1, ordinal: 1 })
     }
 
     #[test]

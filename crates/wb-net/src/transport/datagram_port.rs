@@ -11,7 +11,7 @@ use rustix::net::{RecvFlags, recvfrom};
 use socket2::Socket;
 
 use super::address::TransportAddress;
-use super::cookie::{self, Purpose};
+use super::cookie::{self, ConnectionPurpose};
 use super::data_ports::Routes;
 use super::socket::{self, SocketConfig};
 use crate::language::Endpoint;
@@ -72,7 +72,7 @@ fn serve(socket: &Socket, bound: SocketAddr, shutdown: &OwnedFd, routes: &Weak<R
             let Some(routes) = routes.upgrade() else { return };
             // Without a socket the peer repeats its cookie.
             if let Some(link) = routes.verify(bytes)
-                && link.cookie.purpose == Purpose::Connection
+                && link.cookie.purpose == ConnectionPurpose::Connection
                 && let Ok(socket) = connected_socket(&link.endpoint, bound, from)
             {
                 link.deliver(socket);
@@ -91,6 +91,8 @@ fn connected_socket(endpoint: &Endpoint, bound: SocketAddr, peer: SocketAddr) ->
     socket::set_buffer_sizes(&socket, endpoint)?;
     socket.set_reuse_port(true)?;
     socket.bind(&bound.into())?;
+    // The kernel drops what comes from anybody else, so a measured datagram carries no cookie; address translation
+    // costs nothing.
     socket.connect(&peer.into())?;
     Ok(socket)
 }

@@ -34,16 +34,13 @@ pub struct HandedOver {
 enum Line<T> {
     /// Has no descriptor.
     Command(T),
-    /// Has one.
     Connection(HandedOver),
 }
 
 /// What arrived.
 #[derive(Debug)]
 pub enum Handover<T> {
-    /// A command.
     Command(T),
-    /// A connection.
     Connection(HandedOver, OwnedFd),
 }
 

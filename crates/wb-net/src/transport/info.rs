@@ -27,7 +27,6 @@ pub struct ConnectionInfo {
 /// Which kernel statistics a socket offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InfoKind {
-    /// Buffer sizes.
     Buffers,
     /// Buffer sizes and TCP statistics.
     Tcp,

@@ -17,7 +17,7 @@ use socket2::Socket;
 use self::setup::{Probe, SocketPairing};
 use super::address::{HostAddress, TransportAddress};
 use super::certificate::{self, CertificateFingerprint};
-use super::cookie::{Cookie, LinkKey, Purpose, SessionKey};
+use super::cookie::{ConnectionPurpose, Cookie, LinkKey, SessionKey};
 use super::data_ports::DataPorts;
 use super::datagram::DatagramSocket;
 use super::listener::Listener;
@@ -66,13 +66,11 @@ pub struct LinkConfig<'a> {
     pub has_local: bool,
     /// The session with the other side.
     pub session: SessionKey,
-    /// The link.
     pub key: LinkKey,
     /// Whether the connection is opened more than once.
     pub repeated: bool,
     /// Whether this side sends a message as soon as it is connected, which the cookie can precede.
     pub defers_cookie: bool,
-    /// Whether system calls block.
     pub blocking: bool,
     /// Whether accepting may block, too; otherwise it has a limit that the caller observes.
     pub blocking_accept: bool,
@@ -104,8 +102,10 @@ pub struct LinkEnd {
 #[derive(Debug)]
 enum EndSockets {
     /// Connections are opened to this address.
-    Connecting { peer: Option<TransportAddress>, probe: Option<Box<Probe>> },
-    /// The listener for connections.
+    Connecting {
+        peer: Option<TransportAddress>,
+        probe: Option<Box<Probe>>,
+    },
     Listening(Listener),
     /// A socket that is connected to the peer's before the run.
     Paired(Box<PairedSocket>),
@@ -316,7 +316,8 @@ impl LinkEnd {
                 let peer = socket::sock_addr(peer.as_ref().ok_or_else(unknown_peer)?)?;
                 let socket = self.socket_config().connecting_socket(self.has_local, Some(self.key.strand))?;
                 self.attempts += 1;
-                let cookie = Cookie { purpose: Purpose::Connection, link: self.key, attempt: self.attempts, ordinal };
+                let cookie =
+                    Cookie { purpose: ConnectionPurpose::Connection, link: self.key, attempt: self.attempts, ordinal };
                 let cookie = Some(self.session.seal(&cookie));
                 match socket.connect(&peer) {
                     Ok(()) => self.transport(socket, true, cookie),

@@ -15,7 +15,7 @@ use rustix::time::Timespec;
 use socket2::Socket;
 
 use super::address::TransportAddress;
-use super::cookie::Purpose;
+use super::cookie::ConnectionPurpose;
 use super::data_ports::{DataPorts, Registration};
 use super::shared_listener::SharedListener;
 use super::socket::{self, SocketConfig};
@@ -194,7 +194,7 @@ impl ExclusiveListener {
     fn conclude(&mut self, connection: UnverifiedConnection, status: CookieStatus) {
         match status {
             CookieStatus::Complete(bytes) => match self.verifier.verify(&bytes) {
-                Some(cookie) if cookie.purpose == Purpose::Connection => {
+                Some(cookie) if cookie.purpose == ConnectionPurpose::Connection => {
                     self.verified.push_back(AcceptedConnection { socket: connection.socket, ordinal: cookie.ordinal });
                 }
                 Some(cookie) => answer_probe(&connection.socket, &self.verifier.acknowledgement(cookie)),

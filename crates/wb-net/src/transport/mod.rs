@@ -137,9 +137,7 @@ pub enum CloseMode {
 /// The operation that a strand waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intent {
-    /// Send, connect or flush.
     Send,
-    /// Receive or accept.
     Receive,
 }
 
@@ -150,7 +148,6 @@ pub enum Interest {
     Readable,
     /// Data can be written.
     Writable,
-    /// Either of both.
     Both,
 }
 

@@ -41,8 +41,8 @@ pub struct SharedListener {
 }
 
 impl SharedListener {
-    /// Starts the thread that accepts the connections of a socket. Those that do not begin with a cookie are sent to
-    /// `control`, if given.
+    /// Starts the thread that accepts the connections of a socket. Connections that do not begin with a cookie are sent
+    /// to `control`, if given.
     pub(super) fn start(
         listener: Socket,
         address: TransportAddress,
@@ -86,7 +86,7 @@ struct Acceptor {
     routes: Weak<Routes>,
     control: Option<Sender<Socket>>,
     rejected: Arc<AtomicU64>,
-    /// By token: the oldest first.
+    /// Connections whose cookie is not checked yet, by token, the oldest first.
     unverified: BTreeMap<u64, UnverifiedConnection>,
     next_token: u64,
 }

@@ -28,7 +28,6 @@ pub struct SocketConfig<'a> {
     pub endpoint: &'a Arc<Endpoint>,
     /// The address of this machine: listening sockets are bound to it.
     pub local: HostAddress,
-    /// Whether system calls block.
     pub blocking: bool,
     /// Timeout of a blocking receive.
     pub receive_timeout: Option<Duration>,

@@ -40,6 +40,8 @@ impl StreamSocket {
     #[cold]
     fn send_with_cookie(&mut self, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
         while let Some(cookie) = &mut self.cookie {
+            // Where this side sends first, one call carries cookie and message; otherwise the cookie follows the
+            // handshake, after the connect has been timed. It is in no byte count.
             let slices = [IoSlice::new(cookie.unsent()), IoSlice::new(bytes)];
             let sent = sendmsg(&self.socket, &slices, &mut SendAncillaryBuffer::default(), flags)?;
             let moved = sent.saturating_sub(cookie.unsent().len());

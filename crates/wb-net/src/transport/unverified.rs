@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::Socket;
 
-use super::cookie::{self, Cookie, LinkKey, Purpose, ReplayGuard, SessionKey};
+use super::cookie::{self, ConnectionPurpose, Cookie, LinkKey, ReplayGuard, SessionKey};
 
 /// How long a connection may take to send its cookie.
 const COOKIE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -24,7 +24,6 @@ pub(super) struct UnverifiedConnection {
 /// What has arrived of a cookie.
 #[derive(Debug)]
 pub(super) enum CookieStatus {
-    /// Not all of it.
     Incomplete,
     /// All of it; it has not been verified.
     Complete([u8; cookie::LENGTH]),
@@ -46,6 +45,7 @@ impl UnverifiedConnection {
 
     /// Like [`Self::receive`], but leaves other bytes than a cookie in the socket.
     pub(super) fn receive_if_cookie(&mut self) -> CookieStatus {
+        // With `--one-port` what does not begin like a cookie is a control connection.
         let mut begin = [0; cookie::MAGIC.len()];
         if self.received == 0
             && let Ok((count, _)) = rustix::net::recv(&self.socket, &mut begin, RecvFlags::DONTWAIT | RecvFlags::PEEK)
@@ -110,15 +110,15 @@ impl CookieVerifier {
     pub(super) fn verify(&mut self, bytes: &[u8; cookie::LENGTH]) -> Option<Cookie> {
         let cookie = self.session.open(bytes).filter(|cookie| cookie.link == self.link)?;
         match cookie.purpose {
-            Purpose::Connection => self.guard.accept(cookie.attempt).then_some(cookie),
-            Purpose::Probe => Some(cookie),
-            Purpose::Acknowledgement => None,
+            ConnectionPurpose::Connection => self.guard.accept(cookie.attempt).then_some(cookie),
+            ConnectionPurpose::Probe => Some(cookie),
+            ConnectionPurpose::Acknowledgement => None,
         }
     }
 
     /// The answer to a cookie.
     pub(super) fn acknowledgement(&self, cookie: Cookie) -> [u8; cookie::LENGTH] {
-        self.session.seal(&Cookie { purpose: Purpose::Acknowledgement, ..cookie })
+        self.session.seal(&Cookie { purpose: ConnectionPurpose::Acknowledgement, ..cookie })
     }
 }
 

@@ -16,7 +16,6 @@ pub struct WatchedConnection(Mutex<Option<(OwnedFd, InfoKind)>>);
 /// What the kernel knows of a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionSnapshot {
-    /// Address of this side.
     pub local: String,
     /// Address of the other side.
     pub peer: String,
@@ -53,6 +52,7 @@ impl WatchedConnection {
     /// Begins to observe a connection, instead of an earlier one.
     pub fn watch(&self, socket: BorrowedFd<'_>, kind: InfoKind) {
         // None if no descriptor is left: then nobody observes it.
+        // The engine's thread observes through a second descriptor: the measured path does nothing for it.
         let descriptor = socket.try_clone_to_owned().ok();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = descriptor.map(|descriptor| (descriptor, kind));
     }

@@ -22,6 +22,61 @@ fn a_stream_of_a_window_arrives() {
     }
 }
 
+// A receiver's window ended when all had arrived, so its rate could exceed the one that was offered.
+#[test]
+fn a_window_lasts_its_time_on_both_sides() {
+    let window = Extent::Window(std::time::Duration::from_millis(10));
+    let paced = || Flowop { rate: Some(1000.0), ..send(100) };
+    for settings in both_executors() {
+        for flowops in [vec![send(100)], vec![receive(100)], vec![paced()], vec![send(100), receive(100)]] {
+            for protocol in [Protocol::Tcp, Protocol::Udp] {
+                let middle = transaction(window, flowops.clone());
+                let windows = std::iter::repeat_n(middle.clone(), 9).collect::<Vec<_>>();
+                let mut profile = profile(2, protocol, middle);
+                profile.groups[0].transactions.splice(1..2, windows);
+                let (_, client, server) = run(&profile, &settings);
+                for (side, report) in [("client", client), ("server", server)] {
+                    let ends = report.groups[0].transactions[1..10].iter();
+                    let lengths: Vec<u64> = ends.map(|transaction| transaction.ended - transaction.began).collect();
+                    assert_eq!(lengths, [10_000_000; 9], "{side}, {protocol:?}, {} threads", settings.max_threads);
+                }
+            }
+        }
+    }
+}
+
+// A rate on flowops that move no messages had no effect.
+#[test]
+fn a_rate_paces_flowops_that_move_no_messages() {
+    let think = |busy| FlowopAction::Think { duration: std::time::Duration::from_micros(10), busy };
+    let connect = || FlowopAction::Connect(endpoint(Protocol::Tcp));
+    let flowop = |action: FlowopAction| Flowop::new("it", action);
+    let paced = |action: FlowopAction| Flowop { rate: Some(100.0), ..flowop(action) };
+    let counted = |action: FlowopAction| Flowop { count: 6, ..paced(action) };
+    let (once, rounds) = (Extent::Iterations(1), Extent::Iterations(6));
+    let round = |action, extent| transaction(extent, vec![paced(action)]);
+    for settings in both_executors() {
+        for (name, middle, position) in [
+            ("nop", transaction(once, vec![counted(FlowopAction::Nop)]), 0),
+            ("think", transaction(once, vec![counted(think(false))]), 0),
+            ("busy", transaction(once, vec![counted(think(true))]), 0),
+            ("nop in rounds", round(FlowopAction::Nop, rounds), 0),
+            ("think in rounds", round(think(false), rounds), 0),
+            ("connect", transaction(rounds, vec![paced(connect()), flowop(FlowopAction::Disconnect)]), 0),
+            ("disconnect", transaction(rounds, vec![flowop(connect()), paced(FlowopAction::Disconnect)]), 1),
+        ] {
+            let (_, client, _) = run(&profile(1, Protocol::Tcp, middle), &settings);
+            let transaction = &client.groups[0].transactions[1];
+            let (count, length) = (transaction.flowops[position].count, transaction.ended - transaction.began);
+            let threads = settings.max_threads;
+            assert_eq!(count, 6, "{name}, {threads} threads");
+            assert!(length >= 50_000_000, "{name}, {threads} threads: {length} ns");
+            let response = transaction.flowops[position].response.as_ref().map(|response| response.count());
+            assert_eq!(response, Some(6), "{name}, {threads} threads");
+        }
+    }
+}
+
 #[test]
 fn requests_are_answered_over_every_protocol() {
     let protocols = [Protocol::Tcp, Protocol::Udp, Protocol::Unix, Protocol::UnixDgram, Protocol::Tls, Protocol::Quic];

@@ -45,8 +45,8 @@ fn diagnostics_with(text: &str, variables: &[(&str, &str)]) -> ProfileDiagnostic
 /// `line:column message [label]`, a line each.
 fn lines(diagnostics: &ProfileDiagnostics) -> String {
     let line = |diagnostic: &Diagnostic| {
-        let at = diagnostic.location().expect("every diagnostic is located");
-        format!("{} {diagnostic} [{}]", at.source.position(at.span.start), diagnostic.label())
+        let location = diagnostic.location().expect("every diagnostic is located");
+        format!("{} {diagnostic} [{}]", location.source.position(location.span.start), diagnostic.label())
     };
     diagnostics.diagnostics().iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -536,8 +536,8 @@ proptest! {
         if let Err(diagnostics) = parse("p.xml", &text, &variables()) {
             prop_assert!(!diagnostics.diagnostics().is_empty());
             for diagnostic in diagnostics.diagnostics() {
-                let at = diagnostic.location().expect("every diagnostic is located");
-                prop_assert_eq!(text.get(at.span.clone()), Some(diagnostic.excerpt()));
+                let position = diagnostic.location().expect("every diagnostic is located");
+                prop_assert_eq!(text.get(position.span.clone()), Some(diagnostic.excerpt()));
             }
             render(&diagnostics);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde::Deserialize;
 
-use crate::launch::{Argument, ContainerImage, Counts, Dialect, EndpointCommand, Launch, Payload, Template};
+use crate::launch::{Argument, ContainerImage, Counts, DURATION, Dialect, EndpointCommand, Launch, Payload, Template};
 
 /// An endpoint or baseline.
 #[derive(Debug, Deserialize)]
@@ -26,6 +26,8 @@ pub(super) struct EndpointEntry {
     counts: Counts,
     #[serde(default)]
     payload: Payload,
+    #[serde(default)]
+    duration: bool,
     #[serde(default)]
     build: Vec<String>,
     #[serde(default)]
@@ -98,20 +100,32 @@ impl EndpointEntry {
         if self.dialer.as_ref().is_some_and(|dialer| dialer.ready.is_some()) {
             return Err("dialer: invalid `ready`: expected it in `listener`".to_owned());
         }
+        let (listener, dialer) = (side("listener", &self.listener)?, side("dialer", &self.dialer)?);
+        if self.duration {
+            if self.dialect != Dialect::Weighbridge {
+                return Err(
+                    "invalid `duration`: only endpoints of the dialect `weighbridge` can be given one".to_owned()
+                );
+            }
+            if dialer.as_ref().is_some_and(|dialer| !dialer.has_placeholder(DURATION)) {
+                return Err(format!("dialer: invalid `command`: `duration = true` requires `{{{DURATION}}}` in it"));
+            }
+        }
         Ok(Some(Launch {
             dialect: self.dialect,
             counts: self.counts,
             payload: self.payload,
+            duration: self.duration,
             build: self.build.clone(),
             sources: self.sources.clone(),
             files: self.files.clone(),
-            listener: side("listener", &self.listener)?,
-            dialer: side("dialer", &self.dialer)?,
+            listener,
+            dialer,
         }))
     }
 }
 
-/// Options of an engine that decide what the harness decides: where a container is, and that it is removed.
+/// Options of an engine that the harness sets itself: where a container is, and that it is removed.
 const RESERVED_OPTIONS: [&str; 10] =
     ["--name", "--network", "--net", "--cpuset-cpus", "--cpuset-mems", "--detach", "-d", "--cidfile", "--pod", "--rm"];
 

@@ -15,15 +15,8 @@ use crate::matrix::Matrix;
 /// Why a file does not define a matrix.
 #[derive(Debug, thiserror::Error)]
 pub enum MatrixError {
-    /// It cannot be read.
     #[error("cannot read `{path}`: {source}")]
-    Unreadable {
-        /// Its path.
-        path: String,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// It is invalid.
+    Unreadable { path: String, source: std::io::Error },
     #[error(transparent)]
     Invalid(#[from] Diagnostic),
 }
@@ -68,11 +61,12 @@ fn is_mapping(text: &str) -> bool {
 
 fn parse_yaml<T: serde::de::DeserializeOwned>(source: &SourceText) -> Result<T, Diagnostic> {
     serde_saphyr::from_str(&source.text).map_err(|error| {
-        let at = error.location().and_then(|location| source.rest_of_line(location.line(), location.column()));
-        let message = match is_mapping(&source.text) {
-            true => humanize_serde_error(&error.without_snippet().to_string()),
-            false => "invalid peers file: expected TOML or YAML".to_owned(),
+        let span = error.location().and_then(|location| source.rest_of_line(location.line(), location.column()));
+        let message = if is_mapping(&source.text) {
+            humanize_serde_error(&error.without_snippet().to_string())
+        } else {
+            "invalid peers file: expected TOML or YAML".to_owned()
         };
-        Diagnostic::at(source, at.unwrap_or(0..0), message, "here")
+        Diagnostic::at(source, span.unwrap_or(0..0), message, "here")
     })
 }

@@ -13,7 +13,6 @@ use crate::launch::{Dialect, PLACEHOLDERS};
 use crate::matrix::{Aliases, Axis, AxisValues, Endpoint, ExpectedFailure, Matrix, Rule, Suite};
 use crate::scenario::{CustomScenario, Measure, Scenario};
 
-/// A peers file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct PeersFile {
@@ -128,7 +127,7 @@ pub(super) fn to_matrix(file: PeersFile) -> Result<Matrix, String> {
     Ok(matrix)
 }
 
-/// Checks that what baselines are shown beside are values of endpoints.
+/// Checks that the endpoints beside which baselines are shown exist.
 fn check_scopes(matrix: &Matrix) -> Result<(), String> {
     for baseline in &matrix.baselines {
         for (axis, values) in [&baseline.ceiling, &baseline.comparison].into_iter().flatten().flatten() {
@@ -211,7 +210,7 @@ fn to_endpoint(entry: EndpointEntry, names: &Names<'_>) -> Result<Endpoint, Stri
     Ok(Endpoint { id, version, protocol, supports: by_axis, scenarios, server, ceiling, comparison, launch })
 }
 
-/// The scenarios of an endpoint: those that it names, or all that its dialect can do.
+/// The scenarios of an endpoint: the ones that it names, or all that its dialect supports.
 fn to_scenarios(entry: &EndpointEntry, names: &Names<'_>) -> Result<Vec<Scenario>, String> {
     let custom = names.scenarios.iter().map(CustomScenario::scenario);
     let has_custom = entry.dialect() == Dialect::Weighbridge;
@@ -230,9 +229,10 @@ fn to_scenarios(entry: &EndpointEntry, names: &Names<'_>) -> Result<Vec<Scenario
 /// The worker that a server stands for.
 fn find_server(name: &str, servers: &BTreeMap<String, String>, subject: &str) -> Result<String, String> {
     servers.get(name).cloned().ok_or_else(|| {
-        let help = match servers.is_empty() {
-            true => "the file has no `servers`".to_owned(),
-            false => format!("expected one of {}", servers.keys().cloned().collect::<Vec<_>>().join(", ")),
+        let help = if servers.is_empty() {
+            "the file has no `servers`".to_owned()
+        } else {
+            format!("expected one of {}", servers.keys().cloned().collect::<Vec<_>>().join(", "))
         };
         let help = help_with_suggestion(suggest(name, servers.keys()).as_ref(), &help);
         format!("invalid {subject}: unknown server `{name}`: {help}")

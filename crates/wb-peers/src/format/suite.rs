@@ -15,7 +15,7 @@ const STANDALONE: [&str; 6] = ["quic", "quic-v1", "webtransport", "webrtc", "web
 /// The axes of both suites.
 const AXES: [&str; 3] = ["transport", "security", "muxer"];
 
-/// What these files have in common, and that decides what is to be measured; everything else says how.
+/// The fields that these files share and that decide what is measured; everything else says how.
 #[derive(Debug, Deserialize)]
 pub(super) struct SuiteFile {
     #[serde(default, rename = "test-aliases")]
@@ -127,6 +127,7 @@ fn endpoint(
         dialect,
         counts: Counts::Both,
         payload: Payload::Wire,
+        duration: false,
         build: Vec::new(),
         sources: Vec::new(),
         files: Vec::new(),

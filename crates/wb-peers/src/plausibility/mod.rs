@@ -19,10 +19,9 @@ pub use times::{INITIAL_WINDOW, slow_start, unit_against_magnitude, unit_factor}
 
 use wb_model::Unit;
 
-/// A figure that is impossible, or that does not measure what it claims to.
+/// A figure that is impossible, or that measures something else than it claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Implausibility {
-    /// The violated rule.
     pub rule: Rule,
     /// The figures that violate it, in a sentence without a full stop.
     pub figures: String,

@@ -18,7 +18,6 @@ pub struct TimeCluster {
     pub count: usize,
     /// Number of all samples.
     pub of: usize,
-    /// The longest duration.
     pub longest: f64,
     /// The shortest and the longest duration outside the cluster; equal to `longest` if all samples are in it.
     pub others: (f64, f64),
@@ -118,8 +117,8 @@ pub fn quantised_samples(samples: &[f64], resolution: f64) -> Option<Implausibil
     })
 }
 
-/// Recognises durations of a baseline that are all whole multiples of the interval in which its program reports (1 s for
-/// iperf), within 0.5 % of it: 1 GiB in 1.001 s.
+/// Recognises durations of a baseline that are all whole multiples of its program's reporting interval (1 s for iperf),
+/// within 0.5 % of it: 1 GiB in 1.001 s.
 pub fn quantised_times(seconds: &[f64], interval: f64) -> Option<Implausibility> {
     if seconds.len() < 2 || !seconds.iter().copied().all(is_positive) || !is_positive(interval) {
         return None;

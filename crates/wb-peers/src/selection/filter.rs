@@ -11,11 +11,9 @@ pub enum SelectionError {
     /// An alias that the file does not have.
     #[error("unknown alias `~{name}`")]
     UnknownAlias {
-        /// Its name.
         name: String,
-        /// A similar one.
         suggestion: Option<Suggestion>,
-        /// Those that the file has.
+        /// The aliases of the file.
         available: Vec<String>,
     },
     /// An alias whose value leads back to itself.
@@ -26,22 +24,9 @@ pub enum SelectionError {
     },
     /// An axis that the matrix does not have.
     #[error("unknown axis `{name}`: expected one of {}", available.join(", "))]
-    UnknownAxis {
-        /// Its name.
-        name: String,
-        /// A similar one.
-        suggestion: Option<Suggestion>,
-        /// Those of the matrix.
-        available: Vec<String>,
-    },
-    /// An invalid pattern.
+    UnknownAxis { name: String, suggestion: Option<Suggestion>, available: Vec<String> },
     #[error("invalid pattern `{pattern}`: {reason}")]
-    InvalidPattern {
-        /// The pattern.
-        pattern: String,
-        /// What is expected.
-        reason: String,
-    },
+    InvalidPattern { pattern: String, reason: String },
     /// A filter of the file itself that names no cell.
     #[error("invalid {of} of `{cells}`: no cell of the matrix has such a name")]
     NoSuchCell {

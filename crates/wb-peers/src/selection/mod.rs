@@ -15,9 +15,7 @@ use crate::matrix::{Endpoint, Matrix, Suite};
 /// What is selected, as written by a user; `None` selects all, or ignores nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SelectionFlags {
-    /// Tests.
     pub test: SelectIgnore,
-    /// Baselines.
     pub baseline: SelectIgnore,
     /// Implementations: both sides must remain.
     pub implementation: SelectIgnore,
@@ -41,7 +39,6 @@ pub struct SelectIgnore {
 pub enum Decision<'m> {
     /// It is to be measured.
     In(Cell<'m>),
-    /// It is left out.
     Out(Cell<'m>, Exclusion),
     /// The pair has no cell.
     Impossible(ImpossiblePair<'m>),
@@ -61,11 +58,8 @@ pub enum Exclusion {
 /// The subject of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterKind {
-    /// Tests.
     Test,
-    /// Baselines.
     Baseline,
-    /// Implementations.
     Implementation,
     /// The values of the axis with this name.
     Axis(String),
@@ -168,7 +162,8 @@ impl Expanded {
         Ok(Self { select: expand(&flags.select)?, ignore: expand(&flags.ignore)? })
     }
 
-    /// Why a cell is left out of which one of these texts must be selected, and one of those must not be ignored.
+    /// Why a cell is left out, if it is: `--select` must match one of the texts in `select`, and `--ignore` none of
+    /// those in `ignore`.
     fn exclusion(&self, kind: FilterKind, select: &[&str], ignore: &[&str]) -> Option<Exclusion> {
         if let Some(filter) = &self.select
             && !select.iter().any(|text| filter.find(text).is_some())

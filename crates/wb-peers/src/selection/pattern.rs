@@ -48,13 +48,13 @@ impl Pattern {
 /// Splits a filter at each `|` that is not within parentheses: a regular expression may have alternatives of its own.
 pub(super) fn split(filter: &str) -> Vec<&str> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_usize);
-    for (at, character) in filter.char_indices() {
+    for (position, character) in filter.char_indices() {
         match character {
             '(' => depth += 1,
             ')' => depth = depth.saturating_sub(1),
             '|' if depth == 0 => {
-                parts.push(&filter[start..at]);
-                start = at + 1;
+                parts.push(&filter[start..position]);
+                start = position + 1;
             }
             _ => {}
         }

@@ -32,7 +32,6 @@ pub struct Variant {
     pub name: TestName,
     /// The argument as given.
     pub text: String,
-    /// The changed settings.
     pub settings: Vec<VariantSetting>,
 }
 

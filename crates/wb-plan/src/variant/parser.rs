@@ -83,7 +83,8 @@ fn explicit_name(text: &str) -> Option<&str> {
 fn split_settings(text: &str) -> Vec<&str> {
     let starts_setting =
         |rest: &str| KINDS.iter().any(|(kind, _)| rest.strip_prefix(kind).is_some_and(|rest| rest.starts_with(':')));
-    let cuts = text.match_indices('+').map(|(at, _)| at).filter(|at| starts_setting(&text[at + 1..]));
+    let cuts =
+        text.match_indices('+').map(|(position, _)| position).filter(|position| starts_setting(&text[position + 1..]));
     let mut parts = Vec::new();
     let mut start = 0;
     for cut in cuts {
@@ -140,11 +141,11 @@ fn parse_setting(text: &str) -> Result<VariantSetting, Diagnostic> {
 fn derive_name(text: &str) -> TestName {
     let mut names: BTreeMap<usize, String> = BTreeMap::new();
     // Names are shown and recorded everywhere, so they must not contain secrets.
-    for (at, part) in mask_arguments(split_settings(text)).iter().enumerate() {
+    for (index, part) in mask_arguments(split_settings(text)).iter().enumerate() {
         let value = part.split_once(':').map_or(part.as_str(), |(_, value)| value);
         let file = part.starts_with("bin:").then(|| value.rsplit(['/', '=']).next()).flatten();
         let words = file.unwrap_or(value).split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_')));
-        names.insert(at, words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-"));
+        names.insert(index, words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-"));
     }
     let joined = names.into_values().collect::<Vec<_>>().join("-");
     let short: String = joined.chars().take(48).collect();

@@ -47,6 +47,7 @@ pub(crate) struct DomainSpec<'a> {
 /// # Errors
 /// If virt-install is not installed or fails, or the user's extra arguments cannot be parsed.
 pub(crate) async fn generate_xml(spec: &DomainSpec<'_>, group: &Group) -> Result<String, ProfileErrorKind> {
+    // virt-install only prints the XML: the domain is transient, and a step of the undo log creates and removes it.
     run(group, virt_install_command(spec)?).await
 }
 
@@ -200,6 +201,7 @@ pub(super) mod tests {
         assert!(command("--tpm none").windows(2).any(|pair| pair == ["--tpm", "none"]));
     }
 
+    // A bare `--disk` at the end caused a panic.
     #[test]
     fn an_extra_option_without_its_value_is_left_to_virt_install() {
         for extra in ["--disk", "--tpm none --virt-type", "--connect --tpm none"] {

@@ -22,8 +22,8 @@ pub(super) struct HugePageDemand {
 }
 
 impl HugePageDemand {
-    /// The pages that the user's template asks for; without a template, those of pinned guests. `params` are the host's
-    /// parameters, and `detected` those of them that were detected.
+    /// The pages that the user's template requests or, without a template, that pinned guests need. `params` are the
+    /// host's parameters, and `detected` are the parameters that were detected.
     pub(super) fn new(
         guests: &GuestsConfig,
         template: Option<&FilledTemplate>,
@@ -81,9 +81,12 @@ impl HugePageDemand {
     /// The number of pages on each node of pinned guests; of others, on all nodes together.
     fn knobs(&self, sizes: &[GuestSize]) -> BTreeMap<String, String> {
         let page_size = self.kibibytes << 10;
-        let name = |node: u32| match self.default == Some(self.kibibytes) {
-            true => format!("nr-hugepages@node{node}"),
-            false => format!("nr-hugepages@node{node}/{}kB", self.kibibytes),
+        let name = |node: u32| {
+            if self.default == Some(self.kibibytes) {
+                format!("nr-hugepages@node{node}")
+            } else {
+                format!("nr-hugepages@node{node}/{}kB", self.kibibytes)
+            }
         };
         let mut pages = BTreeMap::<String, u64>::new();
         for size in sizes {
@@ -117,6 +120,7 @@ mod tests {
         demand(kibibytes).knobs(sizes).into_iter().map(|(knob, count)| format!("{knob}={count}")).collect()
     }
 
+    // Pages were reserved in the default size of the host, whatever `hugepage-kb` said.
     #[test]
     fn pages_are_of_the_requested_size_on_the_guests_nodes() {
         let guests = [guest(512, &[0]), guest(515, &[0, 1])];

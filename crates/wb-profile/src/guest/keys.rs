@@ -7,6 +7,7 @@ use tokio::process::Command;
 use wb_agent::{Scratch, Worker, WorkerError};
 use wb_fleet::Address;
 use wb_model::WorkerName;
+use wb_sys::PathError;
 
 use crate::error::ProfileErrorKind;
 
@@ -23,7 +24,6 @@ pub(crate) struct GuestSshKeys {
 pub(crate) struct HostKey {
     /// The private key in sshd's format.
     pub(crate) private: String,
-    /// The public key.
     pub(crate) public: String,
 }
 
@@ -52,7 +52,7 @@ impl GuestSshKeys {
     pub(crate) async fn host_key(&self, guest: &WorkerName) -> Result<HostKey, ProfileErrorKind> {
         let path = self.path(&format!("host-{guest}"));
         let key = generate_key_pair(&path).await?;
-        std::fs::remove_file(&path).map_err(file_error("remove", &path))?;
+        std::fs::remove_file(&path).map_err(PathError::new("remove", &path))?;
         let known_hosts = self.path("known_hosts");
         self.append(&known_hosts, &format!("{guest} {}\n", key.public.trim()))?;
         Ok(key)
@@ -90,7 +90,9 @@ impl GuestSshKeys {
     fn append(&self, path: &Path, text: &str) -> Result<(), ProfileErrorKind> {
         use std::io::Write;
         let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
-        opened.and_then(|mut opened| opened.write_all(text.as_bytes())).map_err(file_error("write", path))
+        opened
+            .and_then(|mut opened| opened.write_all(text.as_bytes()))
+            .map_err(|error| PathError::new("write", path)(error).into())
     }
 }
 
@@ -111,8 +113,11 @@ const TARGET_PLACEHOLDER: &str = "HOST-AND-PORT";
 async fn generate_key_pair(path: &Path) -> Result<HostKey, ProfileErrorKind> {
     let mut keygen = Command::new("ssh-keygen");
     keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", "weighbridge", "-f"]).arg(path);
-    let output =
-        keygen.stdin(std::process::Stdio::null()).output().await.map_err(file_error("run", Path::new("ssh-keygen")))?;
+    let output = keygen
+        .stdin(std::process::Stdio::null())
+        .output()
+        .await
+        .map_err(PathError::new("run", Path::new("ssh-keygen")))?;
     if !output.status.success() {
         let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(ProfileErrorKind::Program {
@@ -121,14 +126,9 @@ async fn generate_key_pair(path: &Path) -> Result<HostKey, ProfileErrorKind> {
             output: message,
         });
     }
-    let read = |path: PathBuf| std::fs::read_to_string(&path).map_err(file_error("read", &path));
+    let read = |path: PathBuf| std::fs::read_to_string(&path).map_err(PathError::new("read", &path));
     let public = read(path.with_added_extension("pub"))?;
     Ok(HostKey { private: read(path.to_owned())?, public })
-}
-
-fn file_error(operation: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ProfileErrorKind {
-    let path = path.display().to_string();
-    move |source| ProfileErrorKind::File { operation, path, source }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use wb_model::{Bytes, Nanos};
 pub struct GuestLog {
     /// Its file on the host.
     pub path: String,
-    /// Its size.
     pub size: Bytes,
     /// When it was last written to, in seconds since 1970.
     pub written_s: u64,
@@ -20,7 +19,6 @@ pub struct GuestLog {
 /// The logs on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GuestLogs {
-    /// The visible logs.
     pub logs: Vec<GuestLog>,
     /// The folder of libvirt's logs, if this user cannot read it.
     pub unreadable: Option<String>,

@@ -314,7 +314,7 @@ fn placeholder_spec<'a>(
     }
 }
 
-/// An image that is not prepared yet: what is known of it without its files.
+/// The image as far as it is known before its files are prepared.
 fn placeholder_image(image: &image::ImageSpec) -> BaseImage {
     let path = |name: &str| format!("/weighbridge/{name}");
     BaseImage {
@@ -322,13 +322,14 @@ fn placeholder_image(image: &image::ImageSpec) -> BaseImage {
         path: path("image"),
         format: image::ImageFormat::Qcow2,
         sha256: String::new(),
-        boot: match image.has_boot_loader() {
-            true => image::GuestBoot::Disk,
-            false => image::GuestBoot::Kernel {
+        boot: if image.has_boot_loader() {
+            image::GuestBoot::Disk
+        } else {
+            image::GuestBoot::Kernel {
                 kernel: path("kernel"),
                 initrd: path("initrd"),
                 arguments: "root=LABEL=weighbridge".to_owned(),
-            },
+            }
         },
     }
 }
@@ -466,7 +467,7 @@ async fn guest_folder(context: &HostContext<'_>) -> Result<&'static str, Profile
 
 /// A unique, locally administered MAC address for a guest (its second bit is set).
 fn mac(domain: &str) -> String {
-    let digest = wb_model::Sha256::of(domain.as_bytes());
+    let digest = wb_model::Sha256::digest(domain.as_bytes());
     let digits = digest.as_str();
     format!("52:54:00:{}:{}:{}", &digits[..2], &digits[2..4], &digits[4..6])
 }

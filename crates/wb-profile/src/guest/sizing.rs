@@ -16,9 +16,7 @@ const SMALL_GUEST_CPUS: u32 = 2;
 /// Size and placement of one guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GuestSize {
-    /// Its number of CPUs.
     pub(crate) cpus: u32,
-    /// Its memory.
     pub(crate) memory: Bytes,
     /// The host's CPUs that its CPUs are pinned to, in order; empty if it may run anywhere.
     pub(crate) pinned: Vec<u32>,

@@ -15,7 +15,6 @@ const INITRD: [&str; 3] = ["domain", "os", "initrd"];
 const CMDLINE: [&str; 3] = ["domain", "os", "cmdline"];
 const NAME: [&str; 2] = ["domain", "name"];
 
-/// A filled-in template.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FilledTemplate {
     /// The domain's XML.
@@ -340,6 +339,7 @@ mod tests {
         fill_in(&domain("<boot dev='hd'/>", "")).unwrap();
     }
 
+    // A value may contain what looks like a placeholder, or markup.
     #[test]
     fn every_placeholder_is_replaced_once_and_escaped() {
         let guests = GuestsConfig { network: "a&b'%(disk)s".to_owned(), ..GuestsConfig::default() };

@@ -31,9 +31,7 @@ pub struct CachedImage {
 /// An entry that was not removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRemoved {
-    /// Its name.
     pub name: String,
-    /// The reason.
     pub why: String,
 }
 

@@ -102,10 +102,7 @@ mod tests {
             files in prop::collection::btree_map("[A-Za-z0-9][A-Za-z0-9 ()=._-]{0,20}[A-Za-z0-9]", "[0-9a-fA-F]{128}", 2..6),
             bsd in any::<bool>(),
         ) {
-            let line = |(file, digits): (&String, &String)| match bsd {
-                true => format!("SHA512 ({file}) = {digits}\n"),
-                false => format!("{digits}  {file}\n"),
-            };
+            let line = |(file, digits): (&String, &String)| if bsd { format!("SHA512 ({file}) = {digits}\n") } else { format!("{digits}  {file}\n") };
             let list: String = files.iter().map(line).collect();
             for (file, digits) in &files {
                 prop_assert_eq!(find_hash(&list, HashKind::Sha512, file), Some(digits.to_ascii_lowercase()));

@@ -29,30 +29,12 @@ pub enum ImageError {
     Worker(#[from] WorkerError),
     /// The image could not be prepared there.
     #[error("on `{worker}`: {failure}")]
-    Failed {
-        /// The host.
-        worker: WorkerName,
-        /// The cause.
-        failure: ImageFailure,
-    },
+    Failed { worker: WorkerName, failure: ImageFailure },
     /// The process on the host ended without a result.
     #[error("on `{worker}`: the process that prepares images ended with {ending}{}{stderr}", if .stderr.is_empty() { "" } else { ": " })]
-    Exited {
-        /// The host.
-        worker: WorkerName,
-        /// How it ended.
-        ending: ExitReason,
-        /// Its standard error.
-        stderr: String,
-    },
-    /// A reply that cannot be parsed.
+    Exited { worker: WorkerName, ending: ExitReason, stderr: String },
     #[error("on `{worker}`: invalid reply from the process that prepares images: {reason}")]
-    InvalidReply {
-        /// The host.
-        worker: WorkerName,
-        /// The error in it.
-        reason: String,
-    },
+    InvalidReply { worker: WorkerName, reason: String },
 }
 
 impl ImageError {

@@ -42,14 +42,12 @@ const REQUEST_TIMEOUT: Nanos = Nanos(6 * 3_600_000_000_000);
 pub enum ImageRequest {
     /// Prepare an image; returns a [`super::Base`].
     Prepare {
-        /// The image.
         image: ImageSpec,
         /// How long a download may stall.
         stall: Nanos,
     },
     /// Check that an image is available, without fetching or building it; returns nothing.
     Check {
-        /// The image.
         image: ImageSpec,
         /// Time limit for a server's response.
         stall: Nanos,
@@ -57,21 +55,16 @@ pub enum ImageRequest {
     /// List the cache; returns a list of [`super::cache::Entry`].
     List,
     /// Remove unused entries by name; returns a list of [`super::cache::Left`].
-    Remove {
-        /// Their names.
-        names: Vec<String>,
-    },
+    Remove { names: Vec<String> },
 }
 
 /// A message from the process that executes a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImageEvent {
-    /// Intermediate progress.
     Progress(ImageProgress),
     /// Success, with the result.
     Done(Value),
-    /// Failure.
     Failed(ImageFailure),
 }
 
@@ -90,9 +83,7 @@ pub enum ImageProgress {
         /// Total size, if the server reports it.
         total: Option<Bytes>,
     },
-    /// A slow step.
     Step {
-        /// Its description.
         description: String,
     },
 }

@@ -12,14 +12,13 @@ use wb_model::Sha256;
 /// Configuration of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeedConfig<'a> {
-    /// Its host name.
     pub hostname: &'a str,
     /// The public key that may log in as root, in OpenSSH's one-line format.
     pub authorized_key: &'a str,
     /// The host key of its ssh server.
     pub host_key: HostKey<'a>,
-    /// The MAC addresses of its network devices, which are configured by DHCP; if empty, all devices whose names start
-    /// with `e`, a pattern that Red Hat's systems do not support.
+    /// The MAC addresses of the network devices to configure by DHCP. If empty, DHCP is for all devices whose names
+    /// start with `e`; Red Hat's systems do not support that pattern.
     pub macs: &'a [&'a str],
 }
 
@@ -41,13 +40,10 @@ impl std::fmt::Debug for HostKey<'_> {
 /// Invalid configuration of a guest.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
-    /// An invalid host name.
     #[error("invalid host name `{0}`: expected at most 63 letters, digits and hyphens, without a hyphen at either end")]
     Hostname(String),
-    /// An invalid key, with the expected kind.
     #[error("invalid key: expected a {0}")]
     Key(&'static str),
-    /// An invalid MAC address.
     #[error("invalid MAC address `{0}`: expected the form 52:54:00:12:34:56")]
     Mac(String),
     /// The volume could not be written.
@@ -115,7 +111,7 @@ impl SeedConfig<'_> {
         let private = format!("{}\n", self.host_key.private.trim());
         let (user, network) = (self.user_data(&private), self.network_config());
         // A changed configuration makes a new instance for cloud-init.
-        let id = Sha256::of(format!("{}{user}{network}", self.hostname).as_bytes());
+        let id = Sha256::digest(format!("{}{user}{network}", self.hostname).as_bytes());
         let meta =
             json!({"instance-id": format!("weighbridge-{}", &id.as_str()[..16]), "local-hostname": self.hostname});
         [

@@ -92,31 +92,23 @@ pub enum ParseImageError {
     /// A URL without a hash to verify the download.
     #[error("missing SHA-256 of `{0}`: expected `{0}#sha256=DIGITS`, or {{\"url\": …, \"sha256\": …}}")]
     NoHash(String),
-    /// An invalid SHA-256.
     #[error("invalid SHA-256 `{0}`: expected 64 hexadecimal digits")]
     Hash(String),
-    /// An invalid URL.
     #[error("invalid URL `{0}`: expected http:// or https:// and a host")]
     Url(String),
-    /// A compressed file.
     #[error("`{0}` is compressed: expected an image in qcow2 (which has its own compression) or raw format")]
     Compressed(String),
-    /// A relative path.
     #[error("invalid path `{0}`: expected an absolute path on the host")]
     Relative(String),
-    /// An invalid name of a Debian release.
     #[error("invalid release `{0}`: expected a code name such as `bookworm` or `trixie`")]
     Release(String),
-    /// An invalid package name.
     #[error("invalid package name `{0}`")]
     Package(String),
     /// A disk size out of range.
     #[error("invalid size {0} of a built image: expected 1g to 16t")]
     Size(Bytes),
-    /// A kernel, initrd or arguments without the others.
     #[error("`kernel`, `initrd` and `arguments` must be given together or not at all")]
     IncompleteKernel,
-    /// Neither a string nor an object that describes an image, with the cause.
     #[error("invalid image: expected a string, or an object with `name`, `url` and `sha256`, `file`, or `built`: {0}")]
     Shape(String),
 }

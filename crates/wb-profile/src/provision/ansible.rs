@@ -104,16 +104,15 @@ fn inventory(targets: &[ProvisionTarget], ssh_config: Option<&Path>) -> Value {
     let entry = |target: &ProvisionTarget| {
         let mut vars = Map::new();
         let mut set = |name: &str, value: Value| drop(vars.insert(name.to_owned(), value));
-        match target.local {
-            true => set("ansible_connection", json!("local")),
-            false => {
-                set("ansible_host", json!(target.address));
-                target.user.iter().for_each(|user| set("ansible_user", json!(user)));
-                target.port.iter().for_each(|port| set("ansible_port", json!(port)));
-                if let Some(config) = ssh_config.and_then(|config| std::path::absolute(config).ok()) {
-                    let config = shell_words::join(["-F", &config.display().to_string()]);
-                    set("ansible_ssh_common_args", json!(config));
-                }
+        if target.local {
+            set("ansible_connection", json!("local"))
+        } else {
+            set("ansible_host", json!(target.address));
+            target.user.iter().for_each(|user| set("ansible_user", json!(user)));
+            target.port.iter().for_each(|port| set("ansible_port", json!(port)));
+            if let Some(config) = ssh_config.and_then(|config| std::path::absolute(config).ok()) {
+                let config = shell_words::join(["-F", &config.display().to_string()]);
+                set("ansible_ssh_common_args", json!(config));
             }
         }
         (target.name.to_string(), Value::Object(vars))

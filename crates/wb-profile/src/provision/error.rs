@@ -5,31 +5,22 @@ use wb_agent::WorkerError;
 /// Invalid specification of a provisioner.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseProvisionerError {
-    /// An invalid name.
     #[error("invalid provisioner `{0}`: expected NAME or NAME:{{JSON}}, such as command:{{\"command\": \"…\"}}")]
     Name(String),
-    /// Invalid parameters.
     #[error("invalid parameters of provisioner `{name}`: {reason}")]
     Json {
         /// The name of the provisioner.
         name: String,
-        /// The cause.
+        /// The system's error.
         reason: String,
     },
-    /// An unknown placeholder in a command.
     #[error("unknown placeholder `{}`: expected one of {}", .0, super::target::Placeholder::all())]
     Place(String),
     /// A command that cannot be split into words.
     #[error("invalid command `{0}`: it is empty, or a quote is not closed")]
     Command(String),
-    /// A playbook that cannot be read.
     #[error("cannot read the playbook {path}: {reason}")]
-    Playbook {
-        /// Its path.
-        path: String,
-        /// The system's error.
-        reason: String,
-    },
+    Playbook { path: String, reason: String },
 }
 
 /// Error that prevents a provisioner from running.
@@ -40,7 +31,6 @@ pub enum ProvisionError {
     Missing {
         /// The name of the provisioner.
         name: String,
-        /// The program.
         program: String,
         /// The package that contains it, if known.
         package: Option<&'static str>,
@@ -50,7 +40,6 @@ pub enum ProvisionError {
     Worker {
         /// The name of the provisioner.
         name: String,
-        /// The cause.
         source: Box<WorkerError>,
     },
 }
@@ -63,7 +52,7 @@ impl ProvisionError {
                 Some(format!("install the package `{package}` on this machine"))
             }
             Self::Missing { .. } => {
-                Some("write an executable of this name to define your own provisioner: docs/provisioning.md".to_owned())
+                Some("write an executable of this name to define your own provisioner: docs/profiles.md".to_owned())
             }
             Self::Worker { .. } => None,
         }

@@ -1,5 +1,5 @@
 //! Provisioner that runs an executable `weighbridge-provision-NAME` from PATH. Its contract is in
-//! `docs/provisioning.md`: one JSON object on its standard input, one JSON event per line on its standard output, exit
+//! `docs/profiles.md`: one JSON object on its standard input, one JSON event per line on its standard output, exit
 //! status 0.
 
 use std::collections::BTreeMap;
@@ -29,11 +29,18 @@ pub struct ExternalProvisioner {
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum ProvisionerEvent {
     /// A message for the user.
-    Message { text: String, host: Option<WorkerName> },
-    /// A host is ready.
-    Done { host: WorkerName },
+    Message {
+        text: String,
+        host: Option<WorkerName>,
+    },
+    Done {
+        host: WorkerName,
+    },
     /// A host could not be provisioned.
-    Failed { host: WorkerName, reason: String },
+    Failed {
+        host: WorkerName,
+        reason: String,
+    },
 }
 
 impl ExternalProvisioner {

@@ -1,7 +1,7 @@
 //! Provisions hosts with the user's programs on this machine, before anything connects to the hosts to measure.
 //!
 //! Three kinds of provisioners: any program, once per host ([`command`]); an Ansible playbook ([`ansible`]); any
-//! executable that implements the contract in `docs/provisioning.md` ([`external`]).
+//! executable that implements the contract in `docs/profiles.md` ([`external`]).
 
 mod ansible;
 mod command;
@@ -54,7 +54,6 @@ pub struct ProvisionReport {
     pub hosts: BTreeMap<WorkerName, Result<(), String>>,
     /// The output for one host, or for all together.
     pub logs: Vec<(Option<WorkerName>, Vec<u8>)>,
-    /// Its duration.
     pub elapsed: Nanos,
 }
 
@@ -140,7 +139,7 @@ impl FromStr for Provisioner {
             }
             _ => ProvisionerKind::External(ExternalProvisioner::parse(name, params)?),
         };
-        Ok(Self { name: name.to_owned(), kind, sha256: Sha256::of(&identity) })
+        Ok(Self { name: name.to_owned(), kind, sha256: Sha256::digest(&identity) })
     }
 }
 

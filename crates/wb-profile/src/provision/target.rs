@@ -10,7 +10,6 @@ use super::error::ParseProvisionerError;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ProvisionTarget {
-    /// Its name.
     pub name: WorkerName,
     /// Its address for ssh; `localhost` for this machine.
     pub address: String,

@@ -12,9 +12,7 @@ use crate::phrasing;
 /// Box plots on one scale, which is logarithmic if values differ more than tenfold.
 #[derive(Debug, Clone)]
 pub struct BoxPlot {
-    /// The metric.
     pub title: String,
-    /// The unit of values.
     pub unit: Unit,
     /// The boxes, from the top.
     pub rows: Vec<BoxRow>,
@@ -31,11 +29,9 @@ pub struct BoxPlot {
 pub struct BoxRow {
     /// A heading for this box and those below it, on a line of its own.
     pub heading: Option<String>,
-    /// The cell's name.
     pub label: String,
     /// The statistics to draw.
     pub summary: Summary,
-    /// The counted samples.
     pub dots: Vec<SampleDot>,
     /// A reference value, drawn as a line across this box alone.
     pub reference: Option<f64>,
@@ -46,9 +42,7 @@ pub struct BoxRow {
 /// A reference value drawn as a labelled line across all boxes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReferenceLine {
-    /// Its label.
     pub label: String,
-    /// The value.
     pub value: f64,
 }
 
@@ -212,12 +206,11 @@ fn draw_box(row: &BoxRow, scale: &Scale, middle: f64) -> Vec<Element> {
     let x = |value| scale.position(value);
     let mut body = vec![Element::line("whisker", (x(s.min), middle), (x(s.max), middle))];
     for (end, inwards) in [(s.min, 4.0), (s.max, -4.0)] {
-        body.push(match scale.contains(end) {
-            true => Element::line("whisker", (x(end), middle - 4.0), (x(end), middle + 4.0)),
-            false => {
-                let (tip, top) = (format_pixels(x(end) + inwards), format_pixels(middle - 4.0));
-                Element::path("beyond", format!("M{tip} {top}l{} 4l{inwards} 4", -inwards))
-            }
+        body.push(if scale.contains(end) {
+            Element::line("whisker", (x(end), middle - 4.0), (x(end), middle + 4.0))
+        } else {
+            let (tip, top) = (format_pixels(x(end) + inwards), format_pixels(middle - 4.0));
+            Element::path("beyond", format!("M{tip} {top}l{} 4l{inwards} 4", -inwards))
         });
     }
     body.push(Element::rect("box", (x(s.q1), middle - 7.0), (x(s.q3), middle + 7.0)));

@@ -1,7 +1,7 @@
 //! Draws curves: one quantity over another, with intervals as bands.
 
 use wb_model::Unit;
-use wb_study::result::{CurveSet, SummaryCurve, SummaryPoint};
+use wb_results::{CurveSet, SummaryCurve, SummaryPoint};
 
 use super::element::{Element, format_pixels};
 use super::scale::Scale;
@@ -55,9 +55,9 @@ impl CurveChart<'_> {
         let y = self.y_scale().with_range(bottom, TOP);
         let mut body = draw_axes(&x, &y, AxisNames { x: &curve.x.0, y: &curve.y.0 }, (right, bottom));
         if let Some(mark) = mark {
-            let at = x.position(mark.x);
-            body.push(Element::line("baseline", (at, TOP), (at, bottom)));
-            let text = Element::text("end", (at - 5.0, TOP + 10.0), &mark.label);
+            let position = x.position(mark.x);
+            body.push(Element::line("baseline", (position, TOP), (position, bottom)));
+            let text = Element::text("end", (position - 5.0, TOP + 10.0), &mark.label);
             body.push(text.with_attribute("class", "line-name"));
         }
         let mut names = Vec::new();

@@ -29,7 +29,6 @@ pub(crate) struct ForestRow {
     pub(crate) by_samples: bool,
     /// The shaded area around zero.
     pub(crate) negligible: (f64, f64),
-    /// The difference as text.
     pub(crate) text: String,
 }
 
@@ -68,10 +67,8 @@ impl Chart for ForestPlot {
         let mut body = Vec::new();
         for (index, row) in self.rows.iter().enumerate() {
             let top = index as f64 * (ROW + line);
-            let (name, room, side) = match beside {
-                true => (top + ROW / 2.0 + 4.0, names, before),
-                false => (top + 12.0, width - better - GAP, width),
-            };
+            let (name, room, side) =
+                if beside { (top + ROW / 2.0 + 4.0, names, before) } else { (top + 12.0, width - better - GAP, width) };
             let label = Element::text("start", (0.0, name), &truncate_to_width(&row.label, 12.0, room));
             body.push(label.with_attribute("class", "case"));
             if !row.better.is_empty() {
@@ -178,6 +175,7 @@ mod tests {
         assert_eq!(drawn.iter().filter(|element| element.contains("beyond")).count(), 1, "an arrow at the clipped end");
     }
 
+    // On phones names are above the rows, and the line at no difference crossed them.
     #[test]
     fn no_line_crosses_a_name() {
         let chart = ForestPlot { title: String::new(), rows: vec![row(-20.0, None), row(3.0, None)] };

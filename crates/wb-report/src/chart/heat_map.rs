@@ -8,19 +8,14 @@ use super::{Chart, Drawing, text_width, truncate_to_width};
 /// Heat maps of one metric on one colour scale, which is logarithmic if values differ more than tenfold.
 #[derive(Debug, Clone)]
 pub struct HeatMap {
-    /// The metric.
     pub title: String,
-    /// The unit of values.
     pub unit: Unit,
     /// What the rows are, such as `dialer`.
     pub row_axis: String,
-    /// What the columns are.
     pub column_axis: String,
     /// Names of rows, from the top.
     pub rows: Vec<String>,
-    /// Names of columns.
     pub columns: Vec<String>,
-    /// The panels.
     pub panels: Vec<HeatPanel>,
     /// What the darkest colour is: the highest value, and whether it is the best.
     pub hue: HeatHue,
@@ -38,27 +33,23 @@ pub enum HeatHue {
 /// One panel of a heat map.
 #[derive(Debug, Clone)]
 pub struct HeatPanel {
-    /// Its title.
     pub title: String,
-    /// By row and column, what is known of the pair.
+    /// The known figures of each pair, by row and column.
     pub cells: Vec<Vec<HeatCell>>,
 }
 
 /// A cell of a panel.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HeatCell {
-    /// A value.
     Value {
         /// In the unit of the map.
         value: f64,
-        /// Its tooltip.
         tooltip: String,
     },
     /// Not measured, with a word and the reason.
     Missing {
         /// `fail`, `invalid`
         word: &'static str,
-        /// Its tooltip.
         tooltip: String,
     },
     /// No such pair.
@@ -125,8 +116,8 @@ impl HeatMap {
         let title = truncate_to_width(&panel.title, 12.0, layout.panel.0);
         let mut body = vec![Element::text("start", (left, top + 12.0), &title).with_attribute("class", "heading")];
         let first_row = top + PANEL_TITLE + layout.head;
-        for (at, name) in self.columns.iter().enumerate() {
-            let x = left + layout.label + (at as f64 + 0.5) * layout.cell;
+        for (index, name) in self.columns.iter().enumerate() {
+            let x = left + layout.label + (index as f64 + 0.5) * layout.cell;
             let y = first_row - 6.0;
             let text = if layout.is_slanted {
                 let position = format!("rotate(-40 {} {})", super::format_pixels(x), super::format_pixels(y));
@@ -230,8 +221,8 @@ impl Chart for HeatMap {
     fn draw(&self, width: f64) -> Drawing {
         let layout = self.layout(width);
         let mut body = Vec::new();
-        for (at, panel) in self.panels.iter().enumerate() {
-            let (row, column) = (at / layout.per_row, at % layout.per_row);
+        for (index, panel) in self.panels.iter().enumerate() {
+            let (row, column) = (index / layout.per_row, index % layout.per_row);
             let position = (column as f64 * (layout.panel.0 + GAP), row as f64 * (layout.panel.1 + GAP));
             body.extend(self.draw_panel(panel, &layout, position));
         }
@@ -253,7 +244,7 @@ mod tests {
         let value = |value: &f64| HeatCell::Value { value: *value, tooltip: format!("<{value}>") };
         let missing = HeatCell::Missing { word: "fail", tooltip: "timeout".to_owned() };
         let cells = vec![values.iter().map(value).chain([missing]).collect()];
-        let columns: Vec<String> = (0..=values.len()).map(|at| format!("listener-{at}")).collect();
+        let columns: Vec<String> = (0..=values.len()).map(|index| format!("listener-{index}")).collect();
         HeatMap {
             title: "Upload".to_owned(),
             unit: Unit::new("bit/s"),

@@ -222,8 +222,9 @@ fn trace(content: &mut Content, path: &usvg::Path) {
 /// A line in parts of a width; characters that the font lacks become `?`.
 fn broken(line: &str, width: usize) -> Vec<String> {
     let characters: Vec<char> = line.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect();
-    match characters.is_empty() {
-        true => vec![String::new()],
-        false => characters.chunks(width).map(|part| part.iter().collect()).collect(),
+    if characters.is_empty() {
+        vec![String::new()]
+    } else {
+        characters.chunks(width).map(|part| part.iter().collect()).collect()
     }
 }

@@ -12,7 +12,6 @@ pub enum PngError {
     /// Its SVG cannot be parsed: a bug of this program.
     #[error("cannot parse the chart: {0}")]
     Unreadable(#[from] resvg::usvg::Error),
-    /// It has too many pixels.
     #[error("the chart of {width} × {height} pixels is too large for PNG; --svg has no such limit")]
     TooLarge {
         /// Its width in pixels.

@@ -1,7 +1,7 @@
 //! Draws samples; shape and colour show the status of a sample.
 
-use wb_model::MetricKey;
-use wb_study::result::{AttemptResult, Purpose};
+use wb_model::{AttemptPurpose, MetricKey};
+use wb_results::AttemptResult;
 
 use super::element::Element;
 use crate::phrasing;
@@ -9,17 +9,13 @@ use crate::phrasing;
 /// Status of a sample in a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleMark {
-    /// Counted.
     Counted,
     /// Disturbed by other activity on the system.
     Disturbed,
-    /// A warm-up.
     WarmUp,
-    /// Valid, but not counted.
     NotCounted,
     /// Failed a validity check.
     Invalid,
-    /// Without a value.
     NoValue,
 }
 
@@ -30,9 +26,7 @@ pub struct SampleDot {
     pub at: f64,
     /// Its value, if it has one.
     pub value: Option<f64>,
-    /// Its status.
     pub mark: SampleMark,
-    /// Its tooltip.
     pub tooltip: String,
 }
 
@@ -42,12 +36,12 @@ impl SampleMark {
         [Self::Counted, Self::Disturbed, Self::WarmUp, Self::NotCounted, Self::Invalid, Self::NoValue];
 
     /// The status of a sample; `value` is its value of the drawn metric.
-    pub(crate) fn of(sample: &AttemptResult, value: Option<f64>) -> Self {
+    pub(crate) fn new(sample: &AttemptResult, value: Option<f64>) -> Self {
         if value.is_none() || !sample.outcome.is_completed() {
             Self::NoValue
         } else if matches!(sample.validity, Some(wb_model::Validity::Invalid { .. })) {
             Self::Invalid
-        } else if sample.purpose == Purpose::WarmUp {
+        } else if sample.purpose == AttemptPurpose::WarmUp {
             Self::WarmUp
         } else if !sample.disturbances.is_empty() {
             Self::Disturbed
@@ -91,9 +85,9 @@ impl SampleMark {
 
 impl SampleDot {
     /// The dot of a sample for the metric with this key.
-    pub(crate) fn of(sample: &AttemptResult, key: &MetricKey, unit: &wb_model::Unit) -> Self {
+    pub(crate) fn new(sample: &AttemptResult, key: &MetricKey, unit: &wb_model::Unit) -> Self {
         let value = sample.values.get(key).copied();
-        let mark = SampleMark::of(sample, value);
+        let mark = SampleMark::new(sample, value);
         let figure = value.map(|value| format!(": {}", unit.quantity(value))).unwrap_or_default();
         let remarks: String = phrasing::sample_remarks(sample).iter().map(|remark| format!("; {remark}")).collect();
         let name = phrasing::sample_name(sample);

@@ -5,7 +5,6 @@ use wb_stats::Summary;
 
 use super::with_minus;
 
-/// Kind of a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScaleKind {
     Linear,
@@ -199,6 +198,7 @@ pub(crate) fn time_ticks(scale: &Scale, count: usize) -> Vec<Tick> {
 mod tests {
     use super::*;
 
+    // Widened intervals may end beyond all samples, and left the chart.
     #[test]
     fn ends_of_intervals_beyond_all_samples_are_in_the_scale_and_below_zero_they_are_cut_off() {
         let summary = |values: &[f64], low: f64, high: f64| Summary {

@@ -10,17 +10,14 @@ use super::{Chart, Drawing};
 /// Points with a fitted line.
 #[derive(Debug, Clone)]
 pub struct ScatterChart {
-    /// The title.
     pub title: String,
     /// The quantity of the x axis and its unit.
     pub x: (String, Unit),
-    /// That of the y axis.
+    /// The quantity of the y axis and its unit.
     pub y: (String, Unit),
-    /// The points.
     pub points: Vec<(f64, f64)>,
     /// Points that the line is not fitted to.
     pub rejected: Vec<(f64, f64)>,
-    /// The line.
     pub line: Vec<(f64, f64)>,
 }
 

@@ -12,7 +12,6 @@ use super::{Chart, Drawing};
 pub struct TelemetryChart {
     /// The series' name.
     pub title: String,
-    /// The unit of values.
     pub unit: Unit,
     /// The samples, in time order.
     pub segments: Vec<TelemetrySegment>,

@@ -12,9 +12,7 @@ use crate::phrasing;
 /// Rows of samples with a common time axis.
 #[derive(Debug, Clone)]
 pub struct SampleTimeline {
-    /// The metric.
     pub title: String,
-    /// The unit of values.
     pub unit: Unit,
     /// The rows from the top.
     pub rows: Vec<TimelineRow>,
@@ -23,7 +21,6 @@ pub struct SampleTimeline {
 /// One cell's samples.
 #[derive(Debug, Clone)]
 pub struct TimelineRow {
-    /// The cell's name.
     pub label: String,
     /// Its median and interval, drawn as a line in a band.
     pub summary: Option<Summary>,

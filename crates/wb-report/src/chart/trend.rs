@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     fn column(label: &str, gains: &[f64], losses: usize) -> TrendColumn {
-        let summary = Samples::new(gains).ok().map(|samples| Summary::of(&samples));
+        let summary = Samples::new(gains).ok().map(|samples| Summary::new(&samples));
         let parts = vec![("equivalent", "equivalent", gains.len() - losses), ("regressed", "regressed", losses)];
         TrendColumn { summary, counts: CountRow { label: label.to_owned(), parts } }
     }

@@ -24,9 +24,10 @@ pub(super) fn render_averages(all: &[AveragesTable<'_>], style: Style) -> String
         .iter()
         .map(|(names, rows)| {
             let over = join_names(names);
-            match is_geometric(rows.iter()) {
-                false => table(&format!("averages by {over}, in percent, positive is better"), "", rows, style),
-                true => table(&format!("averages by {over}: {GEOMETRIC_AVERAGE}"), INVERSION, rows, style),
+            if is_geometric(rows.iter()) {
+                table(&format!("averages by {over}: {GEOMETRIC_AVERAGE}"), INVERSION, rows, style)
+            } else {
+                table(&format!("averages by {over}, in percent, positive is better"), "", rows, style)
             }
         })
         .collect()
@@ -41,7 +42,7 @@ fn is_geometric<'a>(rows: impl Iterator<Item = &'a SummaryRow<'a>>) -> bool {
 /// What geometric means are of.
 pub(super) const GEOMETRIC_AVERAGE: &str = "geometric means of speed in percent";
 
-/// What becomes of metrics of which less is better.
+/// How metrics are treated of which less is better.
 pub(super) const INVERSION: &str = "higher is better: times, and whatever else is better if lower, are inverted";
 
 fn has_same_figures(left: &[SummaryRow<'_>], right: &[SummaryRow<'_>]) -> bool {

@@ -142,8 +142,8 @@ fn describe_range(checks: &[&CheckResult]) -> String {
     }
 }
 
-/// The factor from which on a difference is one: a time that is 50.2 % lower and a rate that is 100.8 % higher are the same
-/// change, which percentages hide.
+/// The factor from which on a difference is shown as a factor. A time that is 50.2 % lower and a rate that is 100.8 %
+/// higher are the same change, which percentages hide.
 const LARGE_FACTOR: f64 = 1.5;
 
 /// The factor, above 1, by which a check is better or worse, if it is large. Scores of models are no ratios.
@@ -207,8 +207,8 @@ fn describe_values(check: &CheckResult) -> String {
     format!("{before} → {after}, a difference of {}{}", difference(of_values.estimate), interval.unwrap_or_default())
 }
 
-/// Whether the difference is that of a ratio: those of standard deviations are in percentage points, and scores of models
-/// are of their own kind.
+/// Whether the difference is a ratio. Differences of standard deviations are in percentage points, and scores of models
+/// have a unit of their own.
 fn is_ratio(check: &CheckResult) -> bool {
     check.statistic == Statistic::Mean && !is_weighted_score(check)
 }
@@ -239,8 +239,8 @@ fn interval_of(check: &CheckResult) -> Option<[f64; 2]> {
     Some([interval.low, interval.high])
 }
 
-/// The interval of a check beside its difference in words (`29.0 % slower`): in the same words, so that an end on the other
-/// side has those for it, and of factors beside a factor.
+/// The interval of a check in the words of its difference (`29.0 % slower`). An end on the other side gets the opposite
+/// words, and a difference given as a factor has an interval of factors.
 fn describe_interval(check: &CheckResult) -> String {
     let Some(ends) = interval_of(check) else { return String::new() };
     let is_more = difference(check).is_some_and(|difference| difference > 0.0);

@@ -18,7 +18,6 @@ const MAX_VALUE_CHARS: usize = 160;
 pub(super) struct ContextSection {
     /// Its environment, name and count: `Localhost, packages: 3 differences`.
     pub(super) title: String,
-    /// The differences.
     pub(super) rows: Vec<DifferenceRow>,
 }
 
@@ -35,7 +34,7 @@ pub(super) struct DifferenceRow {
 
 impl DifferenceRow {
     /// Formats a change.
-    pub(super) fn of(change: &ValueChange) -> Self {
+    pub(super) fn new(change: &ValueChange) -> Self {
         let [before, after] = match (&change.before, &change.after) {
             (Some(before), Some(after)) => shorten_pair(before, after),
             (before, after) => {
@@ -64,7 +63,7 @@ pub(super) fn sections(all: &ContextDifferences) -> Vec<ContextSection> {
     let sections = [metadata, programs].into_iter().chain(environment).filter(|(_, changes)| !changes.is_empty());
     let section = |(title, changes): (String, &Vec<ValueChange>)| ContextSection {
         title: format!("{title}: {}", pluralize(changes.len(), "difference")),
-        rows: changes.iter().map(DifferenceRow::of).collect(),
+        rows: changes.iter().map(DifferenceRow::new).collect(),
     };
     sections.map(section).collect()
 }

@@ -108,8 +108,8 @@ const GROUP_COLUMNS: [&str; 12] = [
 /// A comparison as the contents of files.
 #[derive(Debug)]
 pub struct ComparisonCsv {
-    /// One row per error of the first and the last build, whose verdict is `error` and whose reason is its text, then one
-    /// row per check.
+    /// One row per error of the first and the last build (verdict `error`, with the error's text as its reason), then
+    /// one row per check.
     pub checks: String,
     /// One row per aspect of each check that statistics compared: the shift, the mean, the tail, and failed attempts.
     pub aspects: String,
@@ -121,7 +121,7 @@ pub struct ComparisonCsv {
 
 /// Writes a comparison of builds.
 pub fn csv(outcome: &ComparisonResult, builds: &Builds) -> ComparisonCsv {
-    let table = TidyTable::of(outcome, builds);
+    let table = TidyTable::new(outcome, builds);
     ComparisonCsv {
         checks: table.checks(),
         aspects: table.aspects(),
@@ -139,7 +139,7 @@ struct TidyTable<'a> {
 }
 
 impl<'a> TidyTable<'a> {
-    fn of(outcome: &'a ComparisonResult, builds: &'a Builds) -> Self {
+    fn new(outcome: &'a ComparisonResult, builds: &'a Builds) -> Self {
         let readings = builds.rows().flat_map(|row| builds.list().iter().flat_map(move |build| build.readings(row)));
         let sets = readings.map(|reading| reading.params);
         let names = sets.flat_map(|set| builds.params(set).map(|(name, _)| name).collect::<Vec<_>>());
@@ -255,10 +255,10 @@ impl<'a> TidyTable<'a> {
         let last = self.builds.list().len().saturating_sub(1);
         let rows = self.builds.rows().flat_map(|row| {
             let id = self.builds.id(row, Statistic::Mean);
-            self.builds.list().iter().enumerate().flat_map(move |(at, build)| {
-                let side = if at == 0 {
+            self.builds.list().iter().enumerate().flat_map(move |(index, build)| {
+                let side = if index == 0 {
                     "before"
-                } else if at == last {
+                } else if index == last {
                     "after"
                 } else {
                     "between"
@@ -419,11 +419,11 @@ struct AspectRow {
     /// What the estimate and its intervals are.
     quantity: &'static str,
     estimate: Option<f64>,
-    /// By the samples, widened, and with the noise between runs.
+    /// The intervals by the samples, widened, and with the noise between runs.
     intervals: [Option<ConfidenceInterval>; 3],
     /// The ratios that do not matter.
     negligible: Option<NegligibleRatios>,
-    /// By the samples and with the noise between runs.
+    /// The p-values by the samples and with the noise between runs.
     p_values: [Option<TestPValues>; 2],
     certainty: Certainty,
     verdict: FinalVerdict,
@@ -481,7 +481,9 @@ impl AspectRow {
             Certainty::Runs => "runs",
         };
         let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-        let ends = |at: usize| [self.intervals[at].map(|it| it.low), self.intervals[at].map(|it| it.high)].map(number);
+        let ends = |index: usize| {
+            [self.intervals[index].map(|it| it.low), self.intervals[index].map(|it| it.high)].map(number)
+        };
         let p_values =
             self.p_values.iter().flat_map(|p| [p.map(|p| p.alone), p.map(|p| p.in_check), p.map(|p| p.in_family)]);
         [check.statistic.to_string(), check.primary.to_string(), check.direction.to_string()]

@@ -60,9 +60,10 @@ pub(super) fn describe_undecisive_failures(
     let certainty =
         checks.iter().find(is_it).and_then(|check| check.statistics.as_ref()).map(describe_failure_certainty);
     let certainty = certainty.unwrap_or_default();
-    let (more, less) = match share(of_judged) > share(of_reference) {
-        true => ((judged, of_judged), (reference, of_reference)),
-        false => ((reference, of_reference), (judged, of_judged)),
+    let (more, less) = if share(of_judged) > share(of_reference) {
+        ((judged, of_judged), (reference, of_reference))
+    } else {
+        ((reference, of_reference), (judged, of_judged))
     };
     let other = match less.1.failed {
         0 => "none".to_owned(),
@@ -89,8 +90,5 @@ pub(super) fn describe_failure_certainty(statistics: &StatisticalSummary) -> Str
     // What became less frequent has no part in the family.
     let p_value = if failures.difference > 0.0 { failures.p_value.in_family } else { failures.p_value.alone };
     let p_value_text = format_p_value(p_value);
-    match p_value <= 1.0 - CONFIDENCE {
-        true => format!(", p {p_value_text}"),
-        false => format!(", undecided (p {p_value_text})"),
-    }
+    if p_value <= 1.0 - CONFIDENCE { format!(", p {p_value_text}") } else { format!(", undecided (p {p_value_text})") }
 }

@@ -254,8 +254,8 @@ pub(super) fn magnitude(check: &CheckResult) -> f64 {
     }
 }
 
-/// The [`difference`] of a check. That of standard deviations is positive if there is less, which beside both of them only
-/// words can say; scores of models have a sign of their own.
+/// The [`difference`] of a check. A difference of standard deviations is positive if there is less deviation, which
+/// only words can say; scores of models have a sign of their own.
 fn format_check_difference(check: &CheckResult) -> String {
     if let Some(of_values) = value_difference(check) {
         return format_value_difference(check, of_values.estimate);
@@ -326,7 +326,6 @@ struct Explanation {
     difference: String,
     /// The certainty of the difference, or the tolerance.
     certainty: String,
-    /// Remarks.
     remarks: String,
 }
 
@@ -401,7 +400,7 @@ fn explain(check: &CheckResult) -> Explanation {
     }
 }
 
-/// Names the runs of a side that do not have what others of it have.
+/// Names the runs of a side that lack something that other runs of it have.
 fn describe_lacking(check: &CheckResult) -> String {
     let side = |(runs, build): (&Vec<String>, &str)| match &runs[..] {
         [] => String::new(),
@@ -420,7 +419,7 @@ fn describe_disturbed(statistics: &StatisticalSummary) -> String {
     format!("; disturbed samples: {reference} and {judged}")
 }
 
-/// Of an interval of the samples and one with the noise between runs, the one that the verdict is based on.
+/// The interval on which the verdict is based: the one of the samples, or the one with the noise between runs.
 pub(super) fn shown_interval<T>(decided: FinalVerdict, by_samples: Option<T>, by_runs: Option<T>) -> Option<T> {
     match decided {
         decided if decided.is_change() => by_runs.or(by_samples),
@@ -496,9 +495,10 @@ fn describe_failures(statistics: &StatisticalSummary) -> String {
     }
     let side = |counts: AttemptCounts| format!("{} of {}", counts.failed, counts.attempts);
     let [reference, judged] = statistics.failures.map(side);
-    let compared = match statistics.failures_rose {
-        true => ", significantly more".to_owned(),
-        false => describe_failure_certainty(statistics),
+    let compared = if statistics.failures_rose {
+        ", significantly more".to_owned()
+    } else {
+        describe_failure_certainty(statistics)
     };
     format!("failed attempts: {reference} and {judged}{compared}")
 }
@@ -510,9 +510,10 @@ fn describe_median_ratio(statistics: &StatisticalSummary) -> String {
     let shift = shift.and_then(|shift| shift.ratio);
     let differs = shift.is_none_or(|shift| (shift / ratio - 1.0).abs() * 100.0 >= statistics.threshold.max(1.0));
     let interval = statistics.median_interval.map(|it| format!(" {}", describe_interval(it))).unwrap_or_default();
-    match differs {
-        true => format!("ratio of medians {}{interval}", format_percent(Some((ratio - 1.0) * 100.0))),
-        false => String::new(),
+    if differs {
+        format!("ratio of medians {}{interval}", format_percent(Some((ratio - 1.0) * 100.0)))
+    } else {
+        String::new()
     }
 }
 
@@ -534,19 +535,19 @@ fn describe_correction(check: &CheckResult, statistics: &StatisticalSummary) -> 
         None => aspect.interval.is_some_and(|it| it.low > 1.0 || it.high < 1.0),
     });
     let is_significant = shown.is_some_and(|aspect| aspect.certainty != Certainty::None);
-    match decided == FinalVerdict::Inconclusive && excludes_equality && !is_significant {
-        true => "significant alone, not among the aspects of this check and all checks".to_owned(),
-        false => String::new(),
+    if decided == FinalVerdict::Inconclusive && excludes_equality && !is_significant {
+        "significant alone, not among the aspects of this check and all checks".to_owned()
+    } else {
+        String::new()
     }
 }
 
 /// How both sides belong to one run.
 fn describe_same_run(decided: FinalVerdict, statistics: &StatisticalSummary) -> String {
-    let within = match statistics.counts.paired {
-        true => "within one run, paired by round",
-        false => {
-            "within one run, but not in the same rounds, so that a change of the system between them counts as well"
-        }
+    let within = if statistics.counts.paired {
+        "within one run, paired by round"
+    } else {
+        "within one run, but not in the same rounds, so that a change of the system between them counts as well"
     };
     match decided {
         FinalVerdict::Equivalent => {
@@ -631,7 +632,7 @@ fn describe_needs(needs: RequiredSamples, source: Option<NoiseSource>) -> String
     }
 }
 
-/// The parameters that differ, beside the one that names both sides.
+/// The parameters that differ, except the one that names both sides.
 fn describe_differences(check: &CheckResult) -> String {
     let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
     let texts: Vec<String> = check

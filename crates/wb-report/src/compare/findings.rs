@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use wb_compare::comparison::CheckResult;
 use wb_compare::{CheckId, ComparisonResult, Statistic};
-use wb_study::findings::with_ranges;
+use wb_results::finding::with_ranges;
 
 use super::figures::readable_id;
 use crate::findings::{describe_texts, group_by_kind, name_cells};
@@ -67,7 +67,7 @@ pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&st
             cells.into_iter().collect::<Vec<usize>>()
         };
         let mut line = |builds: &str, all: usize, cells: &[usize], texts: &[&str], places: usize| {
-            let cells = name_cells(cells, |at| names[at].clone(), all);
+            let cells = name_cells(cells, |index| names[index].clone(), all);
             lines.push(BuildFindings { builds: builds.to_owned(), cells, text: describe_texts(texts, places) });
         };
         let [of_reference, of_judged] = [0, 1].map(cells_of);

@@ -18,7 +18,7 @@ use super::parts::describe_parts;
 use super::short_names::{cell_id, short_cell_name, short_location, short_name};
 use super::threshold_range::ThresholdRange;
 
-/// A comparison in one sentence for people: what is worse, what is better, and how many other checks have which verdict.
+/// A comparison in one sentence for people: what regressed, what improved, and how many other checks have each verdict.
 pub fn headline(outcome: &ComparisonResult) -> String {
     headline_with(outcome, |build| format!("`{build}`"), str::to_owned)
 }
@@ -166,17 +166,18 @@ pub(super) fn describe_sides(
     sentence + &describe_undecisive_failures(&names, primary, &check_name)
 }
 
-/// Whether tolerances decided a check of which a side is a single value: a sample, or a mean without samples.
+/// Whether tolerances decided a check that has a single value on one side: one sample, or a mean without samples.
 fn has_single_values(check: &CheckResult) -> bool {
     check.decided_by == ComparisonMethod::Tolerance && has(check, |it| it.counts.samples.contains(&1))
 }
 
-/// `; each side is one value, whose noise is unknown` if that is what checks differ by.
+/// Returns `; each side is one value, whose noise is unknown` if the changed checks have single values.
 fn describe_single_values(changed: &[&CheckResult]) -> String {
     let single: Vec<&CheckResult> = changed.iter().copied().filter(|check| has_single_values(check)).collect();
-    let side = match single.iter().all(|check| has(check, |it| it.counts.samples == [1, 1])) {
-        true => "each side is one value",
-        false => "a side is one value",
+    let side = if single.iter().all(|check| has(check, |it| it.counts.samples == [1, 1])) {
+        "each side is one value"
+    } else {
+        "a side is one value"
     };
     match single.len() {
         0 => String::new(),
@@ -210,9 +211,10 @@ fn describe_certain_equal(judged: &str, equal: &[&CheckResult]) -> String {
         all.iter().flatten().all(|check| shown_aspect(check).is_some_and(|it| it.certainty == Certainty::Runs));
     let between = if is_of_runs { "" } else { " between these runs" };
     let parts: Vec<String> = all.into_iter().filter_map(describe).collect();
-    match parts.is_empty() {
-        true => String::new(),
-        false => format!("; {judged} is {}{between}, within the threshold", parts.join(" and ")),
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("; {judged} is {}{between}, within the threshold", parts.join(" and "))
     }
 }
 
@@ -222,7 +224,7 @@ fn shown_aspect(check: &CheckResult) -> Option<&AspectSummary> {
     statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect)
 }
 
-/// Joins what is worse, what is better and what fails; a part may end with the comma of an insertion.
+/// Joins the phrases on regressions, improvements and failures; a phrase may end with the comma of an insertion.
 fn join_parts(parts: &[String]) -> String {
     let Some((last, others)) = parts.split_last() else { return String::new() };
     let others: String = others.iter().map(|part| format!("{}, and ", part.trim_end_matches(','))).collect();
@@ -244,9 +246,10 @@ fn describe_failing_inconclusive<'a>(
     };
     let amount = difference(most).map(|it| format!(": {} %{}", format_signed(it), describe_signed_interval(most)));
     // The interval beside it is within the threshold.
-    let dependence = match has(most, |it| it.equal_if_independent) && is_statistical(most) {
-        true => format!("; equal only if {} were within the threshold", describe_widened_interval(most)),
-        false => String::new(),
+    let dependence = if has(most, |it| it.equal_if_independent) && is_statistical(most) {
+        format!("; equal only if {} were within the threshold", describe_widened_interval(most))
+    } else {
+        String::new()
     };
     format!(
         "; inconclusive, which fails: {}{}{others}{dependence}",
@@ -286,9 +289,8 @@ pub(super) fn count_checks<'a>(
         others.iter().copied().filter(|check| check.final_verdict == verdict).collect::<Vec<&CheckResult>>()
     };
     let is_grave = |verdict: FinalVerdict| verdict == FinalVerdict::MinorLoss || verdict.is_failure();
-    let named = |verdict: FinalVerdict, word: &str| match is_grave(verdict) {
-        true => format!("{word}{}", name_gravest(&with(verdict), &check_name)),
-        false => word.to_owned(),
+    let named = |verdict: FinalVerdict, word: &str| {
+        if is_grave(verdict) { format!("{word}{}", name_gravest(&with(verdict), &check_name)) } else { word.to_owned() }
     };
     let names = names.map(|(verdict, word)| (with(verdict).len(), named(verdict, word)));
     let equal_within = format!("equivalent{}", describe_wide_thresholds(&equal));
@@ -308,7 +310,7 @@ fn is_equal(check: &CheckResult) -> bool {
 
 /// ` within 50 %` if checks are equal by a threshold above the default, where that hides what everybody expects.
 fn describe_wide_thresholds(equal: &[&CheckResult]) -> String {
-    let thresholds = ThresholdRange::of(equal.iter().copied());
+    let thresholds = ThresholdRange::new(equal.iter().copied());
     thresholds.filter(|it| it.largest > DEFAULT_PERCENT).map_or_else(String::new, |it| format!(" within {it}"))
 }
 

@@ -14,7 +14,7 @@ use super::threshold_range::ThresholdRange;
 
 /// A primary check or group as a test case.
 struct TestCase<'a> {
-    /// By which reports of continuous integration are sorted.
+    /// The class by which reports of continuous integration are sorted.
     class: String,
     name: &'a str,
     outcome: TestCaseOutcome,
@@ -59,9 +59,10 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
     let is_error_of_run_perf =
         |location: &str| outcome.method == Some(ComparisonMethod::Tolerance) && !location.contains(':');
     let errors = outcome.errors().map(|(build, location, text)| TestCase {
-        class: match is_error_of_run_perf(location) {
-            true => format!("{location}{RUN_PERF_CASE}ERROR/ERROR"),
-            false => class_name(location),
+        class: if is_error_of_run_perf(location) {
+            format!("{location}{RUN_PERF_CASE}ERROR/ERROR")
+        } else {
+            class_name(location)
         },
         name: if is_error_of_run_perf(location) { "ERROR.error" } else { location },
         outcome: TestCaseOutcome::Error,

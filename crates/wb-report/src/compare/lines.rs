@@ -47,8 +47,8 @@ pub(super) fn finding_lines(outcome: &ComparisonResult, style: Style) -> String 
     style.heading("findings") + &findings.into_iter().map(line).collect::<String>()
 }
 
-/// The groups that got worse or better and either decide, or show what none of their checks shows: many small changes.
-/// Of the latter, those of the same checks are shown once.
+/// The groups that got worse or better, if they either decide or show many small changes that none of their checks
+/// shows. Groups of the second kind with the same checks are shown once.
 pub(super) fn revealing_groups(outcome: &ComparisonResult) -> Vec<&CheckGroupResult> {
     let is_change = |verdict: FinalVerdict| verdict.is_worse() || verdict.is_better();
     let mut shown: Vec<&CheckGroupResult> = Vec::new();

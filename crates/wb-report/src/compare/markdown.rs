@@ -26,7 +26,7 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
     let names: Vec<String> = outcome.builds.iter().map(|build| code(&build.name)).collect();
     let mut text = format!("### {}\n\n", names.join(" → "));
     text += &format!("{}.\n\n", headline_with(outcome, code, escape));
-    let wording = Wording::of(outcome);
+    let wording = Wording::new(outcome);
     let counted = count_verdicts(&outcome.totals, wording).into_iter();
     let summary: Vec<String> = counted.map(|(count, name)| format!("**{count} {name}**")).collect();
     let summary =

@@ -52,9 +52,8 @@ pub type ScoreDistribution<'a> = (&'a str, Option<Distribution>);
 /// Selection of checks and groups to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verbosity {
-    /// Those that are better or worse, inconclusive or missing.
+    /// Checks and groups that are better or worse, inconclusive or missing.
     Changes,
-    /// All.
     All,
 }
 
@@ -92,10 +91,7 @@ pub fn text(
     // Different parts of one run have no common average.
     let averages = if outcome.within_run.is_some() { &[] } else { averages };
     let tables = averages::render_averages(averages, style) + &averages::render_scores(scores, style);
-    let excluded = match tables.is_empty() {
-        true => String::new(),
-        false => averages::render_excluded(outcome, averages, style),
-    };
+    let excluded = if tables.is_empty() { String::new() } else { averages::render_excluded(outcome, averages, style) };
     header(outcome, options, style)
         + &lines::error_lines(outcome, style)
         + &lines::check_lines(outcome, verbosity, style)

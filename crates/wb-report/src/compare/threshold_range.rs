@@ -27,7 +27,7 @@ pub(super) struct ThresholdRange {
 
 impl ThresholdRange {
     /// `None` if statistics decide none of the checks.
-    pub(super) fn of<'a>(checks: impl Iterator<Item = &'a CheckResult>) -> Option<Self> {
+    pub(super) fn new<'a>(checks: impl Iterator<Item = &'a CheckResult>) -> Option<Self> {
         let by_statistics = checks.filter(|check| check.decided_by == ComparisonMethod::Statistical);
         let thresholds = by_statistics.filter_map(|check| Some(check.statistics.as_ref()?.threshold));
         thresholds.map(|percent| Self { smallest: percent, largest: percent }).reduce(|one, other| Self {
@@ -38,16 +38,13 @@ impl ThresholdRange {
 
     /// The thresholds of the primary checks.
     pub(super) fn of_primary(outcome: &ComparisonResult) -> Option<Self> {
-        Self::of(outcome.checks.iter().filter(|check| check.primary))
+        Self::new(outcome.checks.iter().filter(|check| check.primary))
     }
 }
 
 impl fmt::Display for ThresholdRange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [smallest, largest] = [self.smallest, self.largest].map(format_threshold);
-        match smallest == largest {
-            true => write!(formatter, "{largest}"),
-            false => write!(formatter, "{smallest} to {largest}"),
-        }
+        if smallest == largest { write!(formatter, "{largest}") } else { write!(formatter, "{smallest} to {largest}") }
     }
 }

@@ -10,7 +10,6 @@ use super::figures::regressing_methods;
 use super::wording::Wording;
 use crate::text::{Style, definition_list};
 
-/// A total with its name.
 pub(super) type NamedTotal = (&'static str, fn(&Totals) -> usize);
 
 /// Primary checks by verdict.
@@ -59,9 +58,10 @@ pub(super) fn count_verdicts(totals: &Totals, wording: Wording) -> Vec<(usize, &
 
 /// What is said if no primary check has a verdict to count.
 pub(super) fn describe_no_difference(outcome: &ComparisonResult) -> String {
-    match outcome.checks.iter().any(has_undecisive_failures) {
-        true => "no relevant difference but in failed attempts".to_owned(),
-        false => "no relevant difference".to_owned(),
+    if outcome.checks.iter().any(has_undecisive_failures) {
+        "no relevant difference but in failed attempts".to_owned()
+    } else {
+        "no relevant difference".to_owned()
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn describe_compared(outcome: &ComparisonResult) -> String {
 /// Renders other differences between the builds, and the totals.
 pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String {
     let totals = &outcome.totals;
-    let wording = Wording::of(outcome);
+    let wording = Wording::new(outcome);
     let counted = VERDICTS.into_iter().chain(OTHERS);
     let counted = counted.map(|(name, count)| (wording.total(name), count(totals))).enumerate();
     let shown = counted.filter(|(index, (_, count))| *index < ALWAYS_SHOWN || *count > 0);

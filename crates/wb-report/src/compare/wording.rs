@@ -1,4 +1,5 @@
-//! What is compared: builds, of which one follows the other, or parts of one run, which are alternatives.
+//! Words for the sides of a comparison: builds, where one follows the other, or parts of one run, which are
+//! alternatives.
 
 use serde::Serialize;
 use wb_compare::comparison::FinalVerdict;
@@ -13,19 +14,17 @@ pub(super) enum Wording {
     Alternatives,
 }
 
-/// Words of the page.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct PageWords {
     /// The heading of the table of both sides.
     sides: &'static str,
-    /// What a side is.
     pub(super) side: &'static str,
     /// Whether sides have scores and groups, which parts of one run have not.
     averages: bool,
 }
 
 impl Wording {
-    pub(super) fn of(outcome: &ComparisonResult) -> Self {
+    pub(super) fn new(outcome: &ComparisonResult) -> Self {
         if outcome.within_run.is_some() { Self::Alternatives } else { Self::Builds }
     }
 

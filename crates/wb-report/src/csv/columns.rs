@@ -14,7 +14,7 @@ pub(crate) struct CellColumns {
     params: Vec<String>,
 }
 
-/// What the leading columns of a row have beside the parameters; an unknown value is empty.
+/// The leading columns of a row in addition to the parameters; an unknown value is empty.
 #[derive(Default)]
 pub(crate) struct CellFields {
     pub(crate) cell: String,
@@ -35,10 +35,8 @@ impl CellColumns {
     /// prefixed, also if that column is in another of these `files`, so that its name is the same in all of them.
     pub(crate) fn header(&self, values: &[&str], files: &[&[&str]]) -> Vec<String> {
         let is_taken = |name: &str| files.iter().copied().chain([&CELL[..], &METRIC]).flatten().any(|it| *it == name);
-        let params = self.params.iter().map(|name| match is_taken(name) {
-            true => format!("parameter.{name}"),
-            false => name.clone(),
-        });
+        let params =
+            self.params.iter().map(|name| if is_taken(name) { format!("parameter.{name}") } else { name.clone() });
         let owned = |name: &&str| (*name).to_owned();
         let others = METRIC.iter().chain(values).map(owned);
         CELL.iter().map(owned).chain(params).chain(others).collect()

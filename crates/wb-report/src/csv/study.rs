@@ -1,8 +1,8 @@
 //! The figures and samples of a run.
 
 use wb_model::CellOutcome;
+use wb_results::{AttemptResult, CellResult, MetricResult, Study};
 use wb_stats::Summary;
-use wb_study::result::{AttemptResult, CellResult, MetricResult, Study};
 
 use super::{CellColumns, CellFields, SharedUnits, scale_figure, to_csv};
 use crate::phrasing;
@@ -39,7 +39,7 @@ const FILES: [&[&str]; 2] = [&METRIC_COLUMNS, &SAMPLE_COLUMNS];
 
 /// Writes one row per metric and worker of a cell. A cell without metrics has a row with its outcome and the reason.
 pub fn metrics(study: &Study) -> String {
-    let table = TidyTable::of(study);
+    let table = TidyTable::new(study);
     let rows = study.cells.iter().flat_map(|cell| {
         let empty = cell.metrics.is_empty().then(|| table.metric_row(cell, None));
         cell.metrics.iter().map(|result| table.metric_row(cell, Some(result))).chain(empty)
@@ -49,7 +49,7 @@ pub fn metrics(study: &Study) -> String {
 
 /// Writes one row per sample and metric. An attempt without values has a row with its outcome.
 pub fn samples(study: &Study) -> String {
-    let table = TidyTable::of(study);
+    let table = TidyTable::new(study);
     let samples = study.cells.iter().flat_map(|cell| cell.samples().map(move |sample| (cell, sample)));
     let rows = samples.flat_map(|(cell, sample)| table.sample_rows(cell, &sample));
     to_csv(table.columns.header(&SAMPLE_COLUMNS, &FILES), rows)
@@ -62,7 +62,7 @@ struct TidyTable {
 }
 
 impl TidyTable {
-    fn of(study: &Study) -> Self {
+    fn new(study: &Study) -> Self {
         let results = study.cells.iter().flat_map(|cell| &cell.metrics);
         let median = |result: &MetricResult| result.summary.as_ref().map_or(0.0, |summary| summary.median);
         let figures =
@@ -134,9 +134,10 @@ impl TidyTable {
             let value = scale_figure(*sample.values.get(&result.key())?, self.unit_of(result).0);
             Some(row(Some(result), value.to_string()))
         };
-        match sample.values.is_empty() {
-            true => vec![row(None, String::new())],
-            false => cell.metrics.iter().filter_map(value).collect(),
+        if sample.values.is_empty() {
+            vec![row(None, String::new())]
+        } else {
+            cell.metrics.iter().filter_map(value).collect()
         }
     }
 

@@ -10,13 +10,11 @@ use crate::text::{Align, Style, Table, TableCell};
 /// A combination of parameters with its result.
 #[derive(Debug)]
 pub struct Combination<'a> {
-    /// The protocol's name.
     pub protocol: String,
     /// The formatted size of messages.
     pub size: String,
     /// Number of concurrent connections.
     pub instances: u32,
-    /// The result.
     pub result: &'a RunResult,
 }
 
@@ -31,9 +29,10 @@ pub fn combinations(all: &[Combination<'_>], style: Style) -> String {
     for combination in all {
         let totals = &combination.result.totals;
         let latency = totals.headline_latency();
-        let quantile = |at: f64, part: fn(&Percentiles) -> u64| {
-            let format =
-                |latency: &LatencySummary| format_bound(latency.is_at_least(at), part(&latency.percentiles) as f64);
+        let quantile = |fraction: f64, part: fn(&Percentiles) -> u64| {
+            let format = |latency: &LatencySummary| {
+                format_bound(latency.is_at_least(fraction), part(&latency.percentiles) as f64)
+            };
             latency.map_or_else(|| NO_VALUE.to_owned(), format)
         };
         let lost = ratio(totals.lost_datagrams as f64 * 100.0, sent_datagrams(combination.result) as f64);

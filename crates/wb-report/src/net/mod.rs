@@ -34,9 +34,7 @@ pub struct ResultSections {
     pub groups: bool,
     /// Strands.
     pub threads: bool,
-    /// Transactions, with latencies.
     pub transactions: bool,
-    /// Flowops on both sides.
     pub flowops: bool,
     /// Counters of network interfaces.
     pub netstat: bool,

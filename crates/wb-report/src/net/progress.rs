@@ -27,8 +27,8 @@ pub fn interval_line(tick: &IntervalRates, decimals: usize) -> String {
 }
 
 /// Renders the line for the start of a transaction.
-pub fn transaction_start_line(at: f64, decimals: usize, name: &str) -> String {
-    format!("{at:>8.decimals$} s  {name} begins\n")
+pub fn transaction_start_line(seconds: f64, decimals: usize, name: &str) -> String {
+    format!("{seconds:>8.decimals$} s  {name} begins\n")
 }
 
 #[cfg(test)]

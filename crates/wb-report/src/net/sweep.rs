@@ -4,7 +4,7 @@ use serde::Serialize;
 use wb_model::Unit;
 use wb_net::result::{LatencySummary, Percentiles, RunStatus};
 use wb_net::sweep::{Sweep, SweepPoint};
-use wb_study::result::{CurveSet, SummaryCurve, SummaryPoint};
+use wb_results::{CurveSet, SummaryCurve, SummaryPoint};
 
 use super::figures::{format_bound, format_figure, format_nanos};
 use crate::chart::{Chart, CurveChart, Drawing, KneeMark};
@@ -75,8 +75,8 @@ impl Chart for SweepChart {
 const COLUMNS: [&str; 8] = ["offered", "achieved", "p50", "p99", "p99 of the runs", "p99.9", "max", ""];
 
 fn row(sweep: &Sweep, point: &SweepPoint) -> (String, Vec<String>) {
-    let time = |at: f64, part: fn(&Percentiles) -> u64| {
-        let format = |one: &LatencySummary| format_bound(one.is_at_least(at), part(&one.percentiles) as f64);
+    let time = |fraction: f64, part: fn(&Percentiles) -> u64| {
+        let format = |one: &LatencySummary| format_bound(one.is_at_least(fraction), part(&one.percentiles) as f64);
         point.response.as_ref().map_or_else(|| NO_VALUE.to_owned(), format)
     };
     let is_knee = sweep.knee_percent == Some(point.load_percent);
@@ -131,7 +131,15 @@ fn conclusion(sweep: &Sweep) -> String {
             p99(next),
             next.load_percent,
         ),
-        (None, None, None) => "no knee: no load has a response time".to_owned(),
+        (None, None, None) => match sweep.points.first().filter(|first| first.is_saturated) {
+            Some(first) => format!(
+                "no knee, as the lowest load was not achieved: {} of {} at {} % load",
+                format_figure(Some(first.achieved), "/s"),
+                format_figure(Some(first.offered), "/s"),
+                first.load_percent,
+            ),
+            None => "no knee: no load has a response time".to_owned(),
+        },
     };
     format!("{finding}; capacity {capacity}")
 }
@@ -184,7 +192,7 @@ pub fn sweep_page(sweep: &Sweep) -> Result<String, PageError> {
     let view = SweepView {
         title: sweep.title.clone(),
         conclusion: conclusion(sweep),
-        chart: PageFigure::of(&SweepChart::new(sweep), caption.to_owned(), &mut IdGenerator::default()),
+        chart: PageFigure::new(&SweepChart::new(sweep), caption.to_owned(), &mut IdGenerator::default()),
         table: FigureTable {
             title: "response time by load".to_owned(),
             over: None,
@@ -233,6 +241,15 @@ mod tests {
             sentence(vec![first, knee, above]),
             "knee at 50 % load, 5 k/s: p99 150 µs (120 µs to 190 µs) there, p99 100 µs (90.0 µs to 110 µs) at 10 %; capacity \
              10 k/s"
+        );
+    }
+
+    #[test]
+    fn a_lowest_load_that_is_not_achieved_is_named() {
+        let first = SweepPoint { achieved: 500.0, ..point(10.0, true, [90, 100, 110]) };
+        assert_eq!(
+            sentence(vec![first]),
+            "no knee, as the lowest load was not achieved: 500 /s of 1 k/s at 10 % load; capacity 10 k/s"
         );
     }
 

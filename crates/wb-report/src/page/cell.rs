@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use minijinja::Value;
 use serde::Serialize;
 use wb_model::Unit;
+use wb_results::{AttemptResult, CellResult, CurveSet, MetricResult, NestedLatency};
 use wb_stats::Summary;
-use wb_study::result::{AttemptResult, CellResult, CurveSet, MetricResult, NestedLatency};
 
 use super::RunExtras;
 use super::components::{FigureTable, IdGenerator, NamedText, PageFigure, named_text};
@@ -14,7 +14,6 @@ use crate::chart::{self, CurveChart, SampleMark, TelemetryChart, TelemetrySegmen
 use crate::findings::group_findings_of_cell;
 use crate::phrasing;
 
-/// View of a cell.
 #[derive(Serialize)]
 pub(super) struct CellView {
     id: String,
@@ -124,11 +123,10 @@ fn metric_views(result: &MetricResult) -> Vec<MetricView> {
 impl CurveView {
     fn new(curve: &CurveSet, ids: &mut IdGenerator) -> Self {
         let rows = phrasing::x_values(curve).into_iter().map(|x| {
-            let value = |line: &wb_study::result::SummaryCurve| {
-                line.points.iter().find(|point| point.x == x).map(|point| point.y)
-            };
+            let value =
+                |line: &wb_results::SummaryCurve| line.points.iter().find(|point| point.x == x).map(|point| point.y);
             let common = curve.y.1.common(curve.lines.iter().filter_map(value));
-            let value_at = |line: &wb_study::result::SummaryCurve| {
+            let value_at = |line: &wb_results::SummaryCurve| {
                 value(line).map_or_else(|| phrasing::NO_VALUE.to_owned(), |value| common.format(value))
             };
             (curve.x.1.quantity(x).to_string(), curve.lines.iter().map(value_at).collect())
@@ -140,7 +138,7 @@ impl CurveView {
             rows: rows.collect(),
         };
         let caption = format!("{}: medians over the samples; the bands are their intervals.", curve.title);
-        Self { figure: PageFigure::of(&CurveChart(curve), caption, ids), table }
+        Self { figure: PageFigure::new(&CurveChart(curve), caption, ids), table }
     }
 }
 
@@ -161,7 +159,7 @@ fn latency_view(latency: &NestedLatency, ids: &mut IdGenerator) -> LatencyView {
             "{}: percentiles of the operations at that time, medians over the samples; the bands are their intervals.",
             curve.title
         );
-        PageFigure::of(&CurveChart(curve), caption, ids)
+        PageFigure::new(&CurveChart(curve), caption, ids)
     });
     LatencyView { name, figure, table: FigureTable { title, over: Some("over the seconds"), heads, rows } }
 }
@@ -172,7 +170,7 @@ fn sample_view(cell: &CellResult, sample: &AttemptResult) -> SampleView {
         value.map_or_else(|| phrasing::NO_VALUE.to_owned(), |value| result.metric.unit.quantity(*value).to_string())
     });
     let primary = cell.primary().and_then(|primary| sample.values.get(&primary.key()).copied());
-    let mark = SampleMark::of(sample, primary);
+    let mark = SampleMark::new(sample, primary);
     let attempt = if sample.attempt > 0 { format!(", attempt {}", sample.attempt) } else { String::new() };
     SampleView {
         name: phrasing::sample_name(sample) + &attempt,

@@ -6,7 +6,6 @@ use serde::Serialize;
 use crate::chart;
 use crate::links::Hyperlink;
 
-/// A name with a text.
 #[derive(Serialize)]
 pub(crate) struct NamedText {
     pub(crate) name: String,
@@ -61,7 +60,7 @@ impl IdGenerator {
 }
 
 impl PageFigure {
-    pub(crate) fn of(chart: &dyn chart::Chart, caption: String, ids: &mut IdGenerator) -> Self {
+    pub(crate) fn new(chart: &dyn chart::Chart, caption: String, ids: &mut IdGenerator) -> Self {
         let mut rendered = |width| Value::from_safe_string(chart::inline(chart, width, &ids.next()));
         Self { wide: rendered(WIDE), narrow: rendered(NARROW), caption, legend: Vec::new() }
     }

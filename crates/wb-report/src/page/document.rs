@@ -60,9 +60,10 @@ fn show_unprintable(page: String) -> String {
     }
     let mut shown = String::with_capacity(page.len());
     for letter in page.chars() {
-        match is_replaced(letter) {
-            true => shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(letter))),
-            false => shown.push(letter),
+        if is_replaced(letter) {
+            shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(letter)))
+        } else {
+            shown.push(letter)
         }
     }
     shown

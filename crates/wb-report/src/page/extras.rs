@@ -21,7 +21,6 @@ pub struct RunExtras {
 pub struct TelemetrySeries {
     /// Its name, such as `CPU of the workload`.
     pub name: String,
-    /// Its unit.
     pub unit: Unit,
     /// Pairs of seconds since the sample's start, ascending, and the value.
     pub points: Vec<(f64, f64)>,
@@ -30,8 +29,6 @@ pub struct TelemetrySeries {
 /// A command with its purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReproduceCommand {
-    /// Its purpose.
     pub purpose: String,
-    /// The command line.
     pub line: String,
 }

@@ -3,7 +3,7 @@
 use minijinja::Value;
 use serde::Serialize;
 use wb_model::CellOutcome;
-use wb_study::result::{CellResult, MetricResult};
+use wb_results::{CellResult, MetricResult};
 
 use super::RunExtras;
 use super::cell::CellView;
@@ -14,7 +14,6 @@ use crate::chart::{SummaryBars, summary_bar};
 use crate::groups::CellGroup;
 use crate::phrasing;
 
-/// View of a group.
 #[derive(Serialize)]
 pub(super) struct GroupView {
     id: String,

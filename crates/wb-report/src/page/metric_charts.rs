@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wb_model::{MetricKey, Unit};
-use wb_study::result::{CellResult, MetricResult};
+use wb_results::{CellResult, MetricResult};
 
 use super::components::{IdGenerator, PageFigure};
 use crate::chart::{BoxPlot, BoxRow, SampleDot, SampleMark, SampleTimeline, TimelineRow};
@@ -32,7 +32,7 @@ pub(super) fn further_primary(group: &CellGroup, ids: &mut IdGenerator) -> Vec<P
     figures
 }
 
-/// The charts of the other metrics. Those with the same value in all samples have none.
+/// The charts of the other metrics. Metrics with the same value in all samples have none.
 pub(super) fn others(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
     let varies = |result: &&MetricResult| result.summary.as_ref().is_some_and(|summary| summary.min < summary.max);
     let charts = by_key(group, |cell| cell.metrics.iter().filter(|result| !result.metric.primary).filter(varies));
@@ -64,7 +64,7 @@ struct MetricCharts {
     unit: Unit,
     boxes: Vec<BoxRow>,
     rows: Vec<TimelineRow>,
-    /// Of long series, only every n-th sample is shown.
+    /// Largest step between the samples that are shown of long series; 1 shows all.
     step: usize,
 }
 
@@ -84,8 +84,8 @@ impl MetricCharts {
             let step = cell.series_count().div_ceil(PLOTTED_SAMPLES).max(1);
             largest_step = largest_step.max(step);
             let mut dots: Vec<SampleDot> =
-                cell.attempts.iter().map(|sample| SampleDot::of(sample, &key, unit)).collect();
-            dots.extend(cell.series_samples(step).map(|sample| SampleDot::of(&sample, &key, unit)));
+                cell.attempts.iter().map(|sample| SampleDot::new(sample, &key, unit)).collect();
+            dots.extend(cell.series_samples(step).map(|sample| SampleDot::new(&sample, &key, unit)));
             let label = group.label(cell);
             if let Some(summary) = result.summary.clone() {
                 let counts = |dot: &&SampleDot| matches!(dot.mark, SampleMark::Counted | SampleMark::Disturbed);
@@ -120,7 +120,7 @@ impl MetricCharts {
             self.plotted_samples()
         );
         let plot = BoxPlot::new(title, self.unit.clone(), self.boxes.clone());
-        (!self.boxes.is_empty()).then(|| PageFigure::of(&plot, caption, ids))
+        (!self.boxes.is_empty()).then(|| PageFigure::new(&plot, caption, ids))
     }
 
     /// The samples in time order, a row for each cell.
@@ -141,6 +141,6 @@ impl MetricCharts {
         let marks: Vec<SampleMark> = SampleMark::ALL.into_iter().filter(occurs).collect();
         let legend = marks.into_iter().map(|mark| (mark.legend_symbol(), mark.name()));
         let timeline = SampleTimeline { title, unit: self.unit.clone(), rows: self.rows.clone() };
-        Some(PageFigure::of(&timeline, caption, ids).with_legend(legend))
+        Some(PageFigure::new(&timeline, caption, ids).with_legend(legend))
     }
 }

@@ -15,7 +15,7 @@ mod view;
 pub use document::PageError;
 pub use extras::{ReproduceCommand, RunExtras, TelemetrySeries};
 
-use wb_study::result::Study;
+use wb_results::Study;
 
 const DOCUMENT: document::Document<'_> = document::Document {
     template: include_str!("../../templates/run.html"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use wb_study::result::{CellResult, Study};
+use wb_results::{CellResult, Study};
 
 use super::RunExtras;
 use super::components::{IdGenerator, NamedLinks, NamedText, named_text};
@@ -39,7 +39,7 @@ pub(super) enum Detail {
 pub(super) struct RunPage {
     title: String,
     tally: String,
-    /// How to get what the page does not show because there is much.
+    /// How to see what the page leaves out because there is too much.
     omission: Option<String>,
     facts: Vec<NamedLinks>,
     machine: Vec<NamedText>,
@@ -68,17 +68,19 @@ struct ChangeView {
 }
 
 impl Detail {
-    fn of(study: &Study) -> Self {
+    fn new(study: &Study) -> Self {
         let values = |cell: &CellResult| cell.metrics.len() * (cell.attempts.len() + cell.series_count());
         let values: usize = study.cells.iter().map(values).sum();
-        match study.cells.len() > MANY_CELLS {
-            true => Self::Rows,
-            false if values > MANY_VALUES => Self::FewCharts,
-            false => Self::Full,
+        if study.cells.len() > MANY_CELLS {
+            Self::Rows
+        } else if values > MANY_VALUES {
+            Self::FewCharts
+        } else {
+            Self::Full
         }
     }
 
-    /// How to get what the page does not show.
+    /// How to see what the page leaves out.
     fn omission(self, study: &Study) -> Option<String> {
         match self {
             Self::Full => None,
@@ -102,7 +104,7 @@ impl RunPage {
         let common = common_provenance(study);
         let mut ids = IdGenerator::default();
         let groups = group_cells(study);
-        let detail = Detail::of(study);
+        let detail = Detail::new(study);
         let views = groups
             .iter()
             .enumerate()
@@ -135,12 +137,13 @@ fn run_facts(study: &Study) -> Vec<NamedLinks> {
     let metadata = |name: &str| run.metadata.get(name).map(String::as_str);
     let started = vec![Hyperlink::plain(run.started.replace('T', " ").replace('Z', " UTC"))];
     let mut facts = vec![fact("plan", vec![Hyperlink::plain(&run.plan)])];
-    match phrasing::is_import(study) {
-        true => facts.push(fact("imported at", started)),
-        false => facts.extend([
+    if phrasing::is_import(study) {
+        facts.push(fact("imported at", started))
+    } else {
+        facts.extend([
             fact("started", started),
             fact("took", vec![Hyperlink::plain(phrasing::describe_duration(study))]),
-        ]),
+        ])
     }
     let imports = phrasing::describe_imports(study);
     facts.extend(imports.iter().map(|line| {
@@ -175,7 +178,7 @@ fn findings(study: &Study) -> Vec<NamedText> {
 }
 
 fn answers(study: &Study) -> Vec<SolutionView> {
-    let view = |answer: &wb_study::result::Conclusion| SolutionView {
+    let view = |answer: &wb_results::Conclusion| SolutionView {
         name: format!("{} {}", answer.cells, answer.name),
         figure: phrasing::format_conclusion(answer),
         explanation: answer.explanation.clone(),
@@ -184,7 +187,7 @@ fn answers(study: &Study) -> Vec<SolutionView> {
 }
 
 fn changes(study: &Study) -> Vec<ChangeView> {
-    let view = |change: &wb_study::result::EnvironmentChange| ChangeView {
+    let view = |change: &wb_results::EnvironmentChange| ChangeView {
         path: change.path_with_worker(),
         before: change.before.clone(),
         after: change.after.clone(),

@@ -17,7 +17,6 @@ pub struct MatrixPlot {
     pub name: String,
     /// Whose figures it shows.
     pub(super) scenario: Scenario,
-    /// The chart.
     pub(super) chart: Box<dyn Chart>,
     /// What it shows, for the page.
     pub(super) caption: &'static str,
@@ -144,7 +143,7 @@ fn box_row(cell: &MatrixCell, scenario: &Scenario, unit: &Unit) -> Option<BoxRow
         Samples::new(&displayed).ok()
     };
     let samples = displayed(cell.samples(scenario)?)?;
-    let statistics = BoxStatistics::of(&displayed(cell.iterations(scenario)?)?);
+    let statistics = BoxStatistics::new(&displayed(cell.iterations(scenario)?)?);
     let dot = |value: &f64| SampleDot {
         at: 0.0,
         value: Some(*value),

@@ -18,7 +18,7 @@ pub fn markdown(results: &MatrixResults) -> String {
 
 fn write_results(out: &mut String, results: &MatrixResults) -> std::fmt::Result {
     let metadata = &results.metadata;
-    let totals = Totals::of(results);
+    let totals = Totals::new(results);
     let (all, passed) = totals.all();
     let rate = if all > 0 { passed as f64 * 100.0 / all as f64 } else { 0.0 };
     writeln!(out, "# Performance Test Results\n")?;

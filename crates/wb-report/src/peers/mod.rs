@@ -37,9 +37,7 @@ pub enum RenderError {
 /// A file with results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultFile {
-    /// Its name.
     pub name: String,
-    /// Its content.
     pub content: Vec<u8>,
 }
 

@@ -48,7 +48,7 @@ pub fn page(results: &MatrixResults) -> Result<String, PageError> {
         let is_of = |plot: &&MatrixPlot| plot.scenario == *scenario;
         let charts = all.iter().filter(is_of);
         let charts: Vec<PageFigure> =
-            charts.map(|plot| PageFigure::of(plot.chart.as_ref(), plot.caption.to_owned(), &mut ids)).collect();
+            charts.map(|plot| PageFigure::new(plot.chart.as_ref(), plot.caption.to_owned(), &mut ids)).collect();
         (!charts.is_empty()).then_some(ChartSection { id: scenario.name().to_owned(), title: scenario.title(), charts })
     };
     let sections = scenarios.iter().filter_map(section).collect();
@@ -89,7 +89,7 @@ pub fn page(results: &MatrixResults) -> Result<String, PageError> {
 
 /// The totals in a sentence.
 fn conclusion(results: &MatrixResults) -> String {
-    let totals = Totals::of(results);
+    let totals = Totals::new(results);
     let (all, passed) = totals.all();
     format!(
         "{passed} of {all} cells passed ({} of {} baselines, {} of {} tests)",
@@ -107,7 +107,7 @@ fn baseline(cell: &MatrixCell) -> Option<NamedText> {
     (!figures.is_empty()).then(|| named_text(cell.name.clone(), figures.join(", ")))
 }
 
-/// What of a cell has no figures, and why.
+/// The scenarios of a cell without figures, and why.
 fn obstacles(cell: &MatrixCell, scenarios: &[Scenario]) -> Vec<NamedText> {
     if let Some(cause) = cell.status.cause() {
         return vec![named_text(cell.name.clone(), format!("{}: {cause}", cell.status.word()))];

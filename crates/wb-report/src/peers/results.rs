@@ -17,14 +17,12 @@ pub struct MatrixResults {
     pub axes: Vec<String>,
     /// Cells that show what is possible.
     pub baselines: Vec<MatrixCell>,
-    /// All other cells.
     pub tests: Vec<MatrixCell>,
 }
 
 /// When and where a matrix was measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MatrixMetadata {
-    /// Name of the run.
     pub test_pass: String,
     /// Start, as in RFC 3339.
     pub started_at: String,
@@ -49,15 +47,14 @@ pub struct MatrixCell {
     pub dialer: String,
     /// Id of the endpoint that accepted them.
     pub listener: String,
-    /// By axis of the matrix, the value; `None` where the axis does not apply.
+    /// The value of each axis of the matrix; `None` where the axis does not apply.
     pub values: Vec<Option<String>>,
-    /// As a baseline: the cells that it is shown beside.
+    /// As a baseline: the cells beside which it is shown.
     pub scope: BaselineScope,
     /// Whether it was measured.
     pub status: CellStatus,
-    /// Number of counted samples.
     pub samples: usize,
-    /// How many of them something beside the workload disturbed.
+    /// The number of samples that something outside the workload disturbed.
     pub disturbed: usize,
     /// The samples of each measured scenario.
     pub scenarios: BTreeMap<Scenario, ScenarioSamples>,
@@ -92,21 +89,21 @@ pub struct BaselineScope {
     pub comparison: Option<CellFilter>,
 }
 
-/// By name of an axis, the values of which a cell has one; all must hold.
+/// Names of axes with their values. A cell must have one of the values of each.
 pub type CellFilter = Vec<(String, Vec<String>)>;
 
 /// The samples of a scenario.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScenarioSamples {
-    /// Number of requested iterations.
     pub iterations: usize,
     /// Bytes per second or nanoseconds of each iteration of all samples, in the order in which they were taken.
     pub values: Vec<f64>,
-    /// Of each sample the median of its iterations: those of one process vary together, so that only these are
+    /// The median of the iterations of each sample. Iterations of one process vary together, so only these medians are
     /// independent.
     pub samples: Vec<f64>,
-    /// Whether each of the values stands for several iterations, of which it is the median: nothing else of them was
-    /// reported.
+    /// What disturbed each sample, by its position.
+    pub disturbances: BTreeMap<usize, Vec<String>>,
+    /// Whether each value is the median of several iterations because nothing else of them was reported.
     pub are_medians: bool,
     /// Bytes of an iteration, in both directions; 0 if they are not known.
     pub bytes: u64,
@@ -147,8 +144,8 @@ impl MatrixCell {
 
     /// The value of an axis.
     pub(super) fn value(&self, axes: &[String], axis: &str) -> Option<&str> {
-        let at = axes.iter().position(|name| name == axis)?;
-        self.values.get(at)?.as_deref()
+        let position = axes.iter().position(|name| name == axis)?;
+        self.values.get(position)?.as_deref()
     }
 
     /// The figures of a scenario, if they count.
@@ -169,7 +166,7 @@ impl MatrixCell {
     /// The statistics of the iterations of a scenario, if they count and are single ones.
     pub(super) fn statistics(&self, scenario: &Scenario) -> Option<BoxStatistics> {
         self.scenarios.get(scenario).filter(|measured| !measured.are_medians)?;
-        self.iterations(scenario).map(|iterations| BoxStatistics::of(&iterations))
+        self.iterations(scenario).map(|iterations| BoxStatistics::new(&iterations))
     }
 
     /// Whether a filter matches it.
@@ -208,13 +205,13 @@ impl MatrixResults {
         }
     }
 
-    /// Whether a baseline is shown beside a cell.
+    /// Whether this cell is shown beside a baseline.
     pub(super) fn is_shown_beside(&self, baseline: &MatrixCell, cell: &MatrixCell) -> bool {
         let is_compared = |filter: &CellFilter| cell.matches(&self.axes, filter);
         self.is_ceiling(baseline, cell) || baseline.scope.comparison.as_ref().is_some_and(is_compared)
     }
 
-    /// Of the baselines that show the limit of a cell, the one with the best median of a scenario.
+    /// The baseline with the best median of a scenario, among those that show the limit of a cell.
     pub(super) fn best_baseline(&self, cell: &MatrixCell, scenario: &Scenario) -> Option<(&MatrixCell, f64)> {
         let ceilings = self.baselines.iter().filter(|baseline| self.is_ceiling(baseline, cell));
         let measured = ceilings.filter_map(|baseline| Some((baseline, baseline.median(scenario)?)));

@@ -10,7 +10,6 @@ pub struct BoxStatistics {
     pub low_whisker: f64,
     /// The lower quartile.
     pub q1: f64,
-    /// The median.
     pub median: f64,
     /// The upper quartile.
     pub q3: f64,
@@ -22,7 +21,7 @@ pub struct BoxStatistics {
 
 impl BoxStatistics {
     /// The statistics of samples.
-    pub fn of(samples: &Samples) -> Self {
+    pub fn new(samples: &Samples) -> Self {
         let fences = outliers(samples);
         let is_within = |value: &f64| (fences.low_fence..=fences.high_fence).contains(value);
         let (q1, median, q3) = (samples.quantile(0.25), samples.median(), samples.quantile(0.75));
@@ -35,7 +34,7 @@ impl BoxStatistics {
 
     /// A summary to draw: whiskers and quartiles of iterations, and the median of the samples with its interval.
     pub(super) fn drawn(&self, samples: &Samples) -> Summary {
-        Summary { min: self.low_whisker, q1: self.q1, q3: self.q3, max: self.high_whisker, ..Summary::of(samples) }
+        Summary { min: self.low_whisker, q1: self.q1, q3: self.q3, max: self.high_whisker, ..Summary::new(samples) }
     }
 }
 
@@ -46,7 +45,7 @@ mod tests {
     #[test]
     fn whiskers_are_the_last_samples_within_the_fences() {
         let samples = Samples::new(&[3.0, 1.0, 2.0, 4.0, 5.0, 20.0]).unwrap();
-        let statistics = BoxStatistics::of(&samples);
+        let statistics = BoxStatistics::new(&samples);
         assert_eq!((statistics.q1, statistics.median, statistics.q3), (2.25, 3.5, 4.75));
         assert_eq!((statistics.low_whisker, statistics.high_whisker), (1.0, 5.0));
         assert_eq!(statistics.outliers, [20.0]);
@@ -54,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_single_sample_is_all_of_its_statistics() {
-        let statistics = BoxStatistics::of(&Samples::new(&[7.0]).unwrap());
+        let statistics = BoxStatistics::new(&Samples::new(&[7.0]).unwrap());
         assert_eq!((statistics.low_whisker, statistics.q1, statistics.high_whisker), (7.0, 7.0, 7.0));
         assert!(statistics.outliers.is_empty());
     }

@@ -32,10 +32,12 @@ pub(super) fn overhead(results: &MatrixResults) -> Option<FigureTable> {
         let figures = Scenario::STANDARD.into_iter().zip(best(cell)).flat_map(|(scenario, best)| {
             let median = cell.median(&scenario);
             let relative = median.zip(best).map(|(median, (baseline, best))| {
-                let difference = match scenario.is_rate() {
-                    true => format!("{:.1} %{}", median / best * 100.0, uncertainty(ratio(cell, baseline, &scenario))),
-                    false if median < best => format!("−{}", scenario.format(best - median)),
-                    false => format!("+{}", scenario.format(median - best)),
+                let difference = if scenario.is_rate() {
+                    format!("{:.1} %{}", median / best * 100.0, uncertainty(ratio(cell, baseline, &scenario)))
+                } else if median < best {
+                    format!("−{}", scenario.format(best - median))
+                } else {
+                    format!("+{}", scenario.format(median - best))
                 };
                 format!("{difference} {}", baseline.dialer)
             });
@@ -53,7 +55,7 @@ pub(super) fn overhead(results: &MatrixResults) -> Option<FigureTable> {
 
 /// The median of a scenario with its interval, if its samples count.
 fn estimate(cell: &MatrixCell, scenario: &Scenario) -> Option<Estimate> {
-    cell.samples(scenario).map(|samples| Estimate::of_median(&Summary::of(&samples)))
+    cell.samples(scenario).map(|samples| Estimate::of_median(&Summary::new(&samples)))
 }
 
 /// The median of a scenario as a ratio to that of a baseline.
@@ -205,6 +207,7 @@ mod tests {
         }
     }
 
+    // A direction was called faster by two noisy medians alone.
     #[test]
     fn ratios_have_intervals_and_only_a_certain_difference_has_a_faster_direction() {
         let steady = [9.9e8, 1.01e9, 1e9, 1.02e9, 9.8e8, 1e9];

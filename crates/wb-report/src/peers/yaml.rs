@@ -1,5 +1,5 @@
 //! Writes `results.yaml` in the suites' shape. Keys beyond theirs: `axes` and `scenarios` with those that the suites do
-//! not have, `cause` and `gate` of a cell that did not pass, `connect` and `firstByte`, `sampleMedians`, and `weighbridge`.
+//! not have, `cause` and `gate` of a cell that did not pass, `connect` and `firstByte`, `sampleMedians` and `disturbances` of samples, and `weighbridge`.
 
 use std::fmt::Write;
 
@@ -30,7 +30,7 @@ fn write_results(out: &mut String, results: &MatrixResults) -> std::fmt::Result 
     ] {
         writeln!(out, "  {key}: {value}")?;
     }
-    let totals = Totals::of(results);
+    let totals = Totals::new(results);
     writeln!(out, "\nsummary:")?;
     for (key, value) in [
         ("totalBaselines", totals.baselines.0),
@@ -67,7 +67,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    pub(super) fn of(results: &MatrixResults) -> Self {
+    pub(super) fn new(results: &MatrixResults) -> Self {
         let count =
             |cells: &[MatrixCell]| (cells.len(), cells.iter().filter(|cell| cell.status == CellStatus::Pass).count());
         Self { baselines: count(&results.baselines), tests: count(&results.tests) }
@@ -88,8 +88,8 @@ fn write_cell(out: &mut String, results: &MatrixResults, cell: &MatrixCell) -> s
     writeln!(out, "    muxer: {}", axis("muxer"))?;
     let suite_axes = ["transport", "security", "muxer"];
     let named = results.axes.iter().zip(&cell.values).filter(|(name, _)| !suite_axes.contains(&name.as_str()));
-    for (at, (name, value)) in named.enumerate() {
-        if at == 0 {
+    for (index, (name, value)) in named.enumerate() {
+        if index == 0 {
             writeln!(out, "    axes:")?;
         }
         writeln!(out, "      {}: {}", scalar(name), value.as_deref().map_or_else(|| "null".to_owned(), scalar))?;
@@ -113,8 +113,19 @@ fn write_cell(out: &mut String, results: &MatrixResults, cell: &MatrixCell) -> s
     if !sampled.is_empty() {
         writeln!(out, "    sampleMedians:")?;
     }
-    for (scenario, measured) in sampled {
+    for (scenario, measured) in &sampled {
         writeln!(out, "      {}: {}", scalar(scenario.name()), list(scenario, &measured.samples))?;
+    }
+    let disturbed: Vec<_> = sampled.iter().filter(|(_, measured)| !measured.disturbances.is_empty()).collect();
+    if !disturbed.is_empty() {
+        writeln!(out, "    disturbances:")?;
+    }
+    for (scenario, measured) in disturbed {
+        writeln!(out, "      {}:", scalar(scenario.name()))?;
+        for (index, texts) in &measured.disturbances {
+            let texts: Vec<String> = texts.iter().map(|text| scalar(text)).collect();
+            writeln!(out, "        {index}: [{}]", texts.join(", "))?;
+        }
     }
     for (key, samples) in [("connect", &cell.connect), ("firstByte", &cell.first_byte)] {
         if !samples.is_empty() {
@@ -147,11 +158,11 @@ struct SuiteStatistics<'a> {
 }
 
 impl SuiteStatistics<'_> {
-    /// Writes the figures and their statistics. Of iterations whose median alone is known, nothing else is written.
+    /// Writes the figures and their statistics. If only the median of the iterations is known, it writes nothing else.
     fn write(&self, out: &mut String, scenario: &Scenario, indent: &str) -> std::fmt::Result {
         let Self { iterations, values, are_medians } = self;
         let all = Samples::new(values).ok();
-        let statistics = all.as_ref().filter(|_| !are_medians).map(BoxStatistics::of);
+        let statistics = all.as_ref().filter(|_| !are_medians).map(BoxStatistics::new);
         let number = |value: Option<f64>| value.map_or_else(|| "null".to_owned(), |value| scenario.suite_number(value));
         let of = |pick: fn(&BoxStatistics) -> f64| number(statistics.as_ref().map(pick));
         let single: &[f64] = if *are_medians { &[] } else { values };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use wb_model::pbench::ALL_CLIENTS;
 use wb_model::{Class, MetricKey};
-use wb_study::result::{CellResult, MetricResult};
+use wb_results::{CellResult, MetricResult};
 
 use super::naming;
 
@@ -117,7 +117,7 @@ impl Client {
             // pbench has 0 of a single sample.
             stddev: summary.stddev.unwrap_or(0.0) * factor,
             stddevpct: summary.stddev_percent.unwrap_or(0.0),
-            closest_sample: closest.map_or(1, |(at, _)| at + 1),
+            closest_sample: closest.map_or(1, |(index, _)| index + 1),
             samples,
             uid: "client_hostname:%client_hostname%",
         })

@@ -11,8 +11,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use wb_model::{CellId, CellOutcome, Serial, Validity};
-use wb_study::Study;
-use wb_study::result::CellResult;
+use wb_results::CellResult;
+use wb_results::Study;
 
 use iteration::Iteration;
 
@@ -21,7 +21,6 @@ use iteration::Iteration;
 pub struct LayoutFile {
     /// Its path below the folder of the results.
     pub path: PathBuf,
-    /// Its content.
     pub text: String,
 }
 
@@ -112,7 +111,7 @@ fn error(cell: &CellResult) -> Option<String> {
     is_error.then(|| format!("{case}{}{cause}", cell.outcome))
 }
 
-/// One line for each attempt that did not complete, or whose values are invalid.
+/// One line for each attempt that did not complete or has invalid values.
 fn failed_attempts(cell: &CellResult) -> String {
     let mut text = String::new();
     for attempt in &cell.attempts {

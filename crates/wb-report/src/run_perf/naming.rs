@@ -1,7 +1,7 @@
 //! pbench's names of iterations, metrics and parameters, by test. What pbench does not have keeps its own name.
 
 use wb_model::{Bytes, Class, Metric, Nanos, ParamValue, Params};
-use wb_study::result::CellResult;
+use wb_results::CellResult;
 
 /// A test that pbench has as well.
 #[derive(Clone, Copy)]
@@ -12,7 +12,7 @@ enum PbenchTest {
 }
 
 impl PbenchTest {
-    fn of(test: &str) -> Option<Self> {
+    fn new(test: &str) -> Option<Self> {
         match test {
             "fio" | "fio-nbd" | "fio-libblkio" => Some(Self::Fio),
             "uperf" => Some(Self::Uperf),
@@ -52,6 +52,8 @@ impl PbenchTest {
         match (self, class, name) {
             (Self::Fio, Class::Throughput, "iops") => Some(("iops_sec", 1.0)),
             (Self::Fio, Class::Latency, "mean") => Some(("clat", 1.0)),
+            (Self::Fio, Class::Latency, "slat-mean") => Some(("slat", 1.0)),
+            (Self::Fio, Class::Latency, "lat-mean") => Some(("lat", 1.0)),
             (Self::Uperf, Class::Throughput, "received") => Some(("Gb_sec", 1e-9)),
             (Self::Uperf, Class::Throughput, "rounds") => Some(("trans_sec", 1.0)),
             (Self::Uperf, Class::Latency, "mean") => Some(("usec", 1e-3)),
@@ -79,7 +81,7 @@ impl PbenchTest {
 /// The name of a cell's iteration. Axes that pbench's name has no place for follow it; of a test that pbench does not
 /// have, it is the case, or the test's name if it has no axes.
 pub(super) fn iteration(cell: &CellResult) -> String {
-    let test = PbenchTest::of(cell.id.test.as_str());
+    let test = PbenchTest::new(cell.id.test.as_str());
     match test.and_then(|test| Some((test, test.iteration(&cell.params)?))) {
         Some((test, name)) => {
             let own = test.named_params().iter().fold(cell.id.case.clone(), |case, param| case.without(param));
@@ -92,13 +94,13 @@ pub(super) fn iteration(cell: &CellResult) -> String {
 
 /// The name of a metric, and the factor of its values. A point would begin the statistic in run-perf's identifiers.
 pub(super) fn metric(test: &str, metric: &Metric) -> (String, f64) {
-    let of_pbench = PbenchTest::of(test).and_then(|test| test.metric(metric.class, &metric.name));
+    let of_pbench = PbenchTest::new(test).and_then(|test| test.metric(metric.class, &metric.name));
     of_pbench.map_or_else(|| (metric.name.replace('.', "_"), 1.0), |(name, factor)| (name.to_owned(), factor))
 }
 
 /// The name and the value of a parameter, as pbench has it in its results; `None` if it is empty.
 pub(super) fn param(test: &str, name: &str, value: &ParamValue) -> Option<(String, String)> {
-    let pbench = PbenchTest::of(test);
+    let pbench = PbenchTest::new(test);
     let text = match value {
         ParamValue::Bool(flag) if pbench.is_some() => u8::from(*flag).to_string(),
         ParamValue::List(values) => values.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
@@ -120,7 +122,7 @@ mod tests {
 
     fn iteration_of(test: &str, params: &[(&str, ParamValue)]) -> Option<String> {
         let params = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        PbenchTest::of(test)?.iteration(&params)
+        PbenchTest::new(test)?.iteration(&params)
     }
 
     #[test]
@@ -149,6 +151,8 @@ mod tests {
         let named = |test: &str, one: Metric| metric(test, &one);
         assert_eq!(named("fio", Metric::throughput("iops", "ops/s")), ("iops_sec".to_owned(), 1.0));
         assert_eq!(named("fio", Metric::latency("mean", "ns")), ("clat".to_owned(), 1.0));
+        assert_eq!(named("fio", Metric::latency("lat-mean", "ns")), ("lat".to_owned(), 1.0));
+        assert_eq!(named("fio", Metric::latency("slat-mean", "ns")), ("slat".to_owned(), 1.0));
         assert_eq!(named("fio", Metric::latency("p99.99", "ns")), ("p99_99".to_owned(), 1.0));
         assert_eq!(named("uperf", Metric::throughput("received", "bit/s")), ("Gb_sec".to_owned(), 1e-9));
         assert_eq!(named("uperf", Metric::latency("mean", "ns")), ("usec".to_owned(), 1e-3));

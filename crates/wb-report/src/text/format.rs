@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{CellId, MetricKey, Unit};
-use wb_study::result::{AttemptResult, CellResult, CurveSet, MetricResult, NestedLatency, Study};
+use wb_results::{AttemptResult, CellResult, CurveSet, MetricResult, NestedLatency, Study};
 
 use super::Style;
 use super::definitions::definition_list;

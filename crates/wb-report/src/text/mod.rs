@@ -20,7 +20,6 @@ use wrap::{sanitize, width, wrap};
 /// Capabilities of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Width in columns.
     pub width: usize,
     /// Whether to use escape sequences for colour.
     pub colour: bool,

@@ -1,7 +1,7 @@
 //! Renders the summary of a study: one line per cell, and remarks.
 
 use wb_model::{CellOutcome, pluralize};
-use wb_study::result::{CellResult, Conclusion, MetricResult, Study};
+use wb_results::{CellResult, Conclusion, MetricResult, Study};
 
 use super::Style;
 use super::table::{Align, Table, TableCell, Tone, figure_row};

@@ -17,7 +17,6 @@ pub enum Tone {
     Strong,
     /// Secondary text.
     Quiet,
-    /// A good result.
     Good,
     /// A result that needs attention.
     Doubtful,
@@ -28,9 +27,7 @@ pub enum Tone {
 /// Alignment of the cells in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Left-aligned, for texts.
     Left,
-    /// Right-aligned, for figures.
     Right,
 }
 

@@ -32,7 +32,7 @@ fn page(options: &PageOptions<'_>) -> Page {
 
 /// The page of a comparison.
 fn page_of(builds: &Builds, how: &CompareOptions, options: &PageOptions<'_>) -> Page {
-    Page::of(compare(builds, how, |outcome, history| html(outcome, history, options)).unwrap())
+    Page::new(compare(builds, how, |outcome, history| html(outcome, history, options)).unwrap())
 }
 
 fn specimen() -> Builds {

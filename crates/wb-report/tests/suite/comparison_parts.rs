@@ -60,7 +60,7 @@ fn page() -> String {
 
 #[test]
 fn each_part_has_its_own_errors() {
-    let page = Page::of(page());
+    let page = Page::new(page());
     let errors = page.texts("table.errors tbody tr");
     let expected = |threads: u32| {
         format!("threads={threads} Localhost/redis/0000:threads={threads} crashed with {threads} threads")
@@ -76,7 +76,7 @@ fn each_part_has_its_own_errors() {
 
 #[test]
 fn sentences_of_the_page_are_joined_without_doubled_punctuation() {
-    let page = Page::of(page());
+    let page = Page::new(page());
     for text in page.texts("p, caption, .note, h1") {
         assert!(!text.contains(".;") && !text.contains("..") && !text.contains(" ."), "{text}");
     }
@@ -84,7 +84,7 @@ fn sentences_of_the_page_are_joined_without_doubled_punctuation() {
 
 #[test]
 fn a_part_with_few_samples_shows_the_difference_of_means() {
-    let page = Page::of(page());
+    let page = Page::new(page());
     let cells = page.texts("#still tbody tr td");
     let of =
         |value: &str| cells.iter().find(|cell| cell.ends_with(value)).unwrap_or_else(|| panic!("{cells:?}")).clone();

@@ -172,9 +172,9 @@ fn findings_are_one_line_for_each_kind_with_the_cells_and_builds_that_have_it() 
     for (check, finding) in outcome.checks.iter_mut().zip(["swapped 5 pages", "swapped 7 pages", "the disk is full"]) {
         check.findings[1].push(finding.to_owned());
     }
-    for (at, check) in outcome.checks.iter_mut().enumerate() {
-        check.findings[0].push(format!("waited {at} % of the time"));
-        check.findings[1].push(format!("waited {} % of the time", at + 5));
+    for (index, check) in outcome.checks.iter_mut().enumerate() {
+        check.findings[0].push(format!("waited {index} % of the time"));
+        check.findings[1].push(format!("waited {} % of the time", index + 5));
         check.findings[0].push("the cache is small".to_owned());
         check.findings[1].push("the cache is small".to_owned());
     }

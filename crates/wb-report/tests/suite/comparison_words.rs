@@ -66,9 +66,9 @@ fn a_sentence_about_several_metrics_has_a_range_for_each_kind() {
 
 /// Parts of one run: `factor=2` and so on against `factor=1`, one check each.
 fn parts(verdicts: &[(f64, &str)]) -> ComparisonResult {
-    let name = |at: usize| format!("factor={}", at + 2);
-    let part = |(at, (ratio, decided)): (usize, &(f64, &str))| {
-        with(check(&at.to_string(), *ratio, decided), json!({ "sides": ["factor=1", name(at)] }))
+    let name = |index: usize| format!("factor={}", index + 2);
+    let part = |(index, (ratio, decided)): (usize, &(f64, &str))| {
+        with(check(&index.to_string(), *ratio, decided), json!({ "sides": ["factor=1", name(index)] }))
     };
     let checks: Vec<Value> = verdicts.iter().enumerate().map(part).collect();
     let mut outcome = outcome(&checks);
@@ -579,7 +579,7 @@ fn scores_that_averages_cannot_have_are_named_with_the_reason() {
         mean: 0.0,
     };
     let id = "Localhost/a/0000:n=1/latency/time#mean";
-    let pattern = || CheckPattern::of(&wb_compare::CheckId::parse(id).unwrap(), Wildcards::PER_CASE);
+    let pattern = || CheckPattern::new(&wb_compare::CheckId::parse(id).unwrap(), Wildcards::PER_CASE);
     let shown = |average| {
         let to_zero = json!({ "after": 0.0, "score": -100.0, "status": "improved" });
         let from_zero = json!({ "before": 0.0, "score": null, "status": "regressed" });

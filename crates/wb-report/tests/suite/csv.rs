@@ -64,7 +64,7 @@ fn a_metric_has_one_unit_in_all_cells_and_files() {
         CellBuilder::new("copy", case, metric).samples(centre, 0.2, 8).build()
     };
     let cells = vec![cell("n=1", "MB/s", 800.0), cell("n=2", "MB/s", 4000.0), cell("n=3", "kB/s", 2e6)];
-    let study = wb_study::result::Study { cells, ..specimen::study() };
+    let study = wb_results::Study { cells, ..specimen::study() };
     for text in [csv::metrics(&study), csv::samples(&study)] {
         let mut reader = ::csv::Reader::from_reader(text.as_bytes());
         let columns = reader.headers().unwrap().clone();
@@ -90,7 +90,7 @@ fn figures_in_files_and_on_the_terminal_have_one_unit() {
             .samples(500.0, 0.2, 8)
             .build()
     };
-    let study = wb_study::result::Study { cells: units.iter().map(cell).collect(), ..specimen::study() };
+    let study = wb_results::Study { cells: units.iter().map(cell).collect(), ..specimen::study() };
     let text = wb_report::text::summary(&study, Style { width: 200, colour: false, is_terminal: true });
     let csv = csv::metrics(&study);
     let mut reader = ::csv::Reader::from_reader(csv.as_bytes());

@@ -3,8 +3,8 @@
 use wb_model::{CellOutcome, Metric, MetricPrecision};
 use wb_report::page::html;
 use wb_report::text::{Style, summary};
-use wb_study::Study;
-use wb_study::result::CellResult;
+use wb_results::CellResult;
+use wb_results::Study;
 
 use crate::parsed_page::{Page, words};
 use crate::specimen;
@@ -34,7 +34,7 @@ fn each_primary_metric_has_a_row_and_the_one_that_did_not_converge_is_named() {
     let text = summary(&study, Style { width: 100, colour: false, is_terminal: true });
     assert_eq!(text.matches("    round-trip, lower is better").count(), 2, "{text}");
     assert!(text.contains("not converged: round-trip ±7.5") || text.contains("not converged: round-trip ["), "{text}");
-    let page = Page::of(html(&study, &Default::default()).unwrap());
+    let page = Page::new(html(&study, &Default::default()).unwrap());
     assert_eq!(page.count("table.overview tr.cell"), 2);
     let remarks = words(page.all("table.overview tr.why")[0]);
     assert!(remarks.starts_with("round-trip 1") && remarks.contains("required: ±"), "{remarks}");
@@ -47,7 +47,7 @@ fn each_primary_metric_has_a_row_and_the_one_that_did_not_converge_is_named() {
 #[test]
 fn every_metric_that_varies_has_a_chart_and_latency_has_one_over_time() {
     let study = specimen::study();
-    let page = Page::of(html(&study, &specimen::extras(&study)).unwrap());
+    let page = Page::new(html(&study, &specimen::extras(&study)).unwrap());
     let titles = titles(&page);
     let mut charts = 0;
     for result in study.cells.iter().flat_map(|cell| &cell.metrics).filter(|result| !result.metric.primary) {
@@ -77,7 +77,7 @@ fn with_many_samples_the_page_has_charts_of_one_metric_and_names_the_command_for
         let builder = builder.samples(4e4, 0.5, 12);
         builder.metric(Metric::latency("p99", "ns"), 1.2e5, 9.0).build()
     };
-    let page = |cells: u32| Page::of(html(&study_of((0..cells).map(cell).collect()), &Default::default()).unwrap());
+    let page = |cells: u32| Page::new(html(&study_of((0..cells).map(cell).collect()), &Default::default()).unwrap());
     let (few, many) = (page(3), page(900));
     let has_others = |page: &Page| titles(page).iter().any(|title| title.contains("p99 of the samples"));
     assert!(has_others(&few) && !has_others(&many));

@@ -8,7 +8,7 @@ use wb_report::page::html;
 
 fn page() -> Page {
     let study = specimen::study();
-    Page::of(html(&study, &specimen::extras(&study)).unwrap())
+    Page::new(html(&study, &specimen::extras(&study)).unwrap())
 }
 
 #[test]

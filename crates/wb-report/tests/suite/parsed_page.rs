@@ -10,7 +10,7 @@ pub(crate) struct Page {
 
 impl Page {
     /// Parses a page, with spaces inserted between adjacent cells.
-    pub(crate) fn of(text: String) -> Self {
+    pub(crate) fn new(text: String) -> Self {
         let spaced =
             ["<td", "<small", "<dd"].iter().fold(text.clone(), |text, tag| text.replace(tag, &format!(" {tag}")));
         Self { parsed: Html::parse_document(&spaced), text }

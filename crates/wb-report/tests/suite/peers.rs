@@ -1,6 +1,6 @@
 //! Tests of the files of a matrix.
 
-use wb_import::{Format, ReadOptions};
+use wb_import::ReadOptions;
 use wb_model::Gate;
 use wb_report::peers::{MatrixResults, charts, markdown, page, result_files, yaml};
 
@@ -9,7 +9,7 @@ use crate::matrix;
 /// What a reader of the suites' files finds: failed cells, invalid samples with their gates, and medians of uploads.
 fn read(text: &str) -> (usize, Vec<Gate>, usize) {
     let (format, foreign) = wb_import::read(text, ReadOptions::default()).unwrap();
-    assert_eq!(format, Format::Libp2p);
+    assert_eq!(format.name(), "libp2p");
     let samples = || foreign.cells.iter().flat_map(|cell| cell.rows());
     let failed = samples().filter(|sample| sample.failure.is_some()).count();
     let invalid = samples().filter_map(|sample| Some(sample.rejection?.gate)).collect();

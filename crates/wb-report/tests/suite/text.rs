@@ -192,6 +192,7 @@ fn format_shows_all_details_of_a_cell() {
     ");
 }
 
+// Half the width decides, and both ends of a skewed interval do not show it.
 #[test]
 fn a_cell_that_nearly_converged_shows_by_how_much_it_did_not() {
     let with = |low: f64, high: f64| {
@@ -205,7 +206,7 @@ fn a_cell_that_nearly_converged_shows_by_how_much_it_did_not() {
             percent: interval.half_width_percent(100.0).unwrap(),
             metrics: Vec::new(),
         };
-        let study = wb_study::result::Study { cells: vec![cell], ..specimen::study() };
+        let study = wb_results::Study { cells: vec![cell], ..specimen::study() };
         let of_cell = format(&study, |_| true, Style { width: 120, colour: false, is_terminal: true });
         let outcome = of_cell.lines().find(|line| line.contains(" outcome ")).unwrap().trim().to_owned();
         let table = wb_report::text::summary(&study, Style { width: 120, colour: false, is_terminal: true });

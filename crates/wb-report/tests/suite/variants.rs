@@ -53,7 +53,7 @@ fn each_metric_of_a_case_has_a_table() {
         most 5 %
     ");
     let page = html(&study(), &RunExtras { experiment: Some(experiment), ..RunExtras::default() }).unwrap();
-    let captions = Page::of(page).texts("table.variants caption");
+    let captions = Page::new(page).texts("table.variants caption");
     assert!(captions[0].starts_with("throughput/mflops, higher is better: ratio of each variant"), "{captions:?}");
     assert!(captions[1].starts_with("latency/p99, lower is better: ratio of each variant"), "{captions:?}");
 }
@@ -109,7 +109,7 @@ fn variants_share_a_group_and_a_scale() {
 
 #[test]
 fn page_draws_each_variant_beside_its_numbers() {
-    let page = Page::of(page());
+    let page = Page::new(page());
     let rows = page.texts("table.variants tr.variant");
     assert!(rows[0].starts_with("base 9 4.") && rows[0].ends_with(" Gflops – – – ○ reference"), "{rows:?}");
     assert!(rows[1].starts_with("huge 9 4.7") && rows[1].contains(" 1.1"), "{rows:?}");

@@ -18,7 +18,6 @@ use crate::{PooledWorker, RunError, WorkerPool};
 
 /// Setup of hosts by a script.
 pub struct HostSetup<'a> {
-    /// The script.
     pub script: &'a Script,
     /// Time limit of the script.
     pub limit: Nanos,
@@ -32,7 +31,6 @@ pub struct ConnectContext<'a> {
     pub hosts: &'a [Host],
     /// The program to deploy as their agent.
     pub program: &'a Program,
-    /// Connection options.
     pub options: &'a ConnectOptions,
 }
 
@@ -118,7 +116,6 @@ pub async fn apply_kernel_arguments(
 const LOCAL_REBOOT_REASON: &str = "changing kernel parameters requires a reboot, which would end a run on this machine";
 const LOCAL_REBOOT_HELP: &str = "name other hosts with --hosts, and start the run from a machine that is not measured";
 
-/// Result of a reboot.
 struct RebootResult {
     worker: WorkerName,
     from: String,

@@ -27,7 +27,6 @@ pub use scripts::set_up_workers;
 /// An event during preparation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetupEvent {
-    /// A message about progress.
     Progress(String),
     /// A host or guest is left out of the session.
     MachineExcluded {
@@ -149,7 +148,7 @@ pub(crate) fn keep(run: &RunFolder, name: &str, log: &[u8]) -> Result<String, Re
     let path = format!("environment/{name}.log");
     let full = run.path().join(&path);
     let folder = run.path().join("environment");
-    fs::create_dir_all(&folder).map_err(|source| RecordError::Io { operation: "create", path: folder, source })?;
+    fs::create_dir_all(&folder).map_err(RecordError::io("create", &folder))?;
     files::write_atomic(&full, mask_url_credentials(&String::from_utf8_lossy(log)).as_bytes())?;
     Ok(path)
 }

@@ -19,7 +19,6 @@ const LOG: &str = "provision";
 pub struct ProvisionContext<'a> {
     /// The agent that runs the provisioners.
     pub controller: &'a Controller,
-    /// Alternative ssh configuration.
     pub ssh_config: Option<&'a Path>,
 }
 

@@ -101,8 +101,8 @@ impl StepJournal {
         (latest.outcome.is_done() && is_valid).then_some(latest.boot_id.as_str())
     }
 
-    /// Whether a requested reboot led from one boot to another. A reboot whose end was not recorded is assumed to have
-    /// done so.
+    /// Whether a requested reboot led from one boot to the other. If the end of a reboot was not recorded, it is
+    /// assumed that it did.
     fn was_rebooted(&self, worker: &WorkerName, from: &str, to: &str) -> bool {
         let last = self.events().rev().find_map(|event| match event {
             JournalEvent::RebootEnded(ended) if ended.worker == *worker && ended.boot_id == from => {

@@ -208,9 +208,10 @@ async fn knobs_that_exclude_each_other_are_found_before_anything_is_measured() {
             target: "sda".to_owned(),
             before: None,
             requested: requested.clone(),
-            outcome: match knob == "nr-requests" && is_excluded {
-                true => KnobOutcome::Unsupported { reason: "the kernel refuses 200: Invalid argument".to_owned() },
-                false => KnobOutcome::Unchanged,
+            outcome: if knob == "nr-requests" && is_excluded {
+                KnobOutcome::Unsupported { reason: "the kernel refuses 200: Invalid argument".to_owned() }
+            } else {
+                KnobOutcome::Unchanged
             },
             resets: Vec::new(),
         };

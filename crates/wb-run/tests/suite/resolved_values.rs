@@ -28,6 +28,7 @@ fn cells(bed: &TestBed) -> Vec<String> {
     bed.study().cells.into_iter().map(|cell| cell.id.to_string()).collect()
 }
 
+// A setup script that changed the CPUs had the next invocation add cells beside the first.
 #[tokio::test(start_paused = true)]
 async fn a_changed_machine_adds_no_second_cell() {
     for is_axis in [true, false] {

@@ -1,6 +1,6 @@
 //! Resuming a run folder.
 
-use wb_model::{CellOutcome, Class, MetricKey, Purpose};
+use wb_model::{AttemptPurpose, CellOutcome, Class, MetricKey};
 use wb_run::{RunEnd, RunError};
 
 use crate::testbed::{TestBed, figures, steady};
@@ -27,7 +27,7 @@ async fn an_interrupted_run_repeats_nothing_and_loses_nothing() {
     let (end, _) = bed.run(&["figure:n=[1,2]"]).await;
     assert_eq!(end.unwrap(), RunEnd::Interrupted);
     let before = bed.study();
-    let finished = |study: &wb_study::Study| {
+    let finished = |study: &wb_results::Study| {
         let samples = study.cells.iter().flat_map(|cell| &cell.attempts);
         samples.filter(|sample| sample.outcome.is_completed()).map(|sample| sample.folder.clone()).collect::<Vec<_>>()
     };
@@ -48,7 +48,7 @@ async fn more_precision_adds_samples() {
     bed.measure(&["figure"]).await;
     bed.sampling.min_samples = 9;
     bed.measure(&["figure"]).await;
-    let samples = bed.attempts().into_iter().filter(|(_, purpose, _)| *purpose == Purpose::Sample);
+    let samples = bed.attempts().into_iter().filter(|(_, purpose, _)| *purpose == AttemptPurpose::Sample);
     assert_eq!(samples.map(|(.., sample)| sample).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wb_model::Purpose;
+use wb_model::AttemptPurpose;
 use wb_plan::SamplingOrder;
 
 use crate::testbed::{TestBed, figures, steady};
@@ -11,7 +11,8 @@ use crate::testbed::{TestBed, figures, steady};
 async fn each_round_samples_every_unfinished_cell_once() {
     let bed = TestBed::new(figures(steady));
     bed.measure(&["figure:n=[1,2,3]"]).await;
-    let samples: Vec<_> = bed.attempts().into_iter().filter(|(_, purpose, _)| *purpose == Purpose::Sample).collect();
+    let samples: Vec<_> =
+        bed.attempts().into_iter().filter(|(_, purpose, _)| *purpose == AttemptPurpose::Sample).collect();
     for round in samples.chunks(3) {
         let cases: BTreeSet<&String> = round.iter().map(|(case, ..)| case).collect();
         assert_eq!(cases.len(), 3, "{samples:?}");
@@ -45,9 +46,9 @@ async fn every_cell_warms_up_once_before_its_first_sample() {
     let bed = TestBed::new(figures(steady));
     bed.measure(&["figure:n=[1,2]"]).await;
     for case in ["n=1", "n=2"] {
-        let of_case: Vec<Purpose> =
+        let of_case: Vec<AttemptPurpose> =
             bed.attempts().into_iter().filter(|(other, ..)| other == case).map(|(_, purpose, _)| purpose).collect();
-        assert_eq!(of_case[0], Purpose::WarmUp);
-        assert_eq!(of_case.iter().filter(|purpose| **purpose == Purpose::WarmUp).count(), 1);
+        assert_eq!(of_case[0], AttemptPurpose::WarmUp);
+        assert_eq!(of_case.iter().filter(|purpose| **purpose == AttemptPurpose::WarmUp).count(), 1);
     }
 }

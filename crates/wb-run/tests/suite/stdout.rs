@@ -1,6 +1,6 @@
 //! Recording the standard output of declarative tests.
 
-use wb_model::Purpose;
+use wb_model::AttemptPurpose;
 use wb_plan::Sampling;
 use wb_test_worker::FakeProcess;
 
@@ -32,7 +32,7 @@ fn wordy(toml: &str) -> TestBed {
 /// Length of each sample's recorded standard output; `None` if nothing is recorded.
 fn recorded(bed: &TestBed) -> Vec<Option<u64>> {
     let ended = bed.ended_attempts();
-    assert!(ended.iter().all(|ended| ended.purpose == Purpose::Sample));
+    assert!(ended.iter().all(|ended| ended.purpose == AttemptPurpose::Sample));
     let length = |artefacts: &[wb_record::Artefact]| {
         Some(artefacts.iter().find(|artefact| artefact.path == "run.stdout")?.bytes)
     };

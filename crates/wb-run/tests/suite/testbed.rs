@@ -8,16 +8,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use wb_agent::Command;
-use wb_model::{Nanos, ProfileName, Purpose, WorkerName};
+use wb_declarative::DeclarativeTest;
+use wb_model::{AttemptPurpose, Nanos, ProfileName, WorkerName};
 use wb_plan::{Plan, PlanWorkers, Sampling, Selection, expand, spec};
 use wb_record::journal::AttemptEnd;
 use wb_record::{JournalEvent, RunFolder};
+use wb_results::{CellResult, Study};
 use wb_run::resolved_values::keep_resolved_values;
 use wb_run::{PooledWorker, Progress, RunEnd, RunError, RunSpec, WorkerPool, run};
-use wb_study::result::CellResult;
-use wb_study::{Study, StudyError};
+use wb_study::StudyError;
+use wb_test::Registry;
 use wb_test_worker::{FakeAgent, FakeProcess};
-use wb_tests::{DeclarativeTest, Registry};
 
 /// A test that prints a figure. `n` is an axis.
 pub(crate) const FIGURE: &str = r#"
@@ -238,7 +239,7 @@ impl TestBed {
     }
 
     /// Lists the attempts in chronological order: case, purpose, sample.
-    pub(crate) fn attempts(&self) -> Vec<(String, Purpose, u32)> {
+    pub(crate) fn attempts(&self) -> Vec<(String, AttemptPurpose, u32)> {
         let attempt = |ended: AttemptEnd| (ended.cell.case.to_string(), ended.purpose, ended.sample);
         self.ended_attempts().into_iter().map(attempt).collect()
     }

@@ -50,8 +50,7 @@ fn classify_position(position: DifferenceShare) -> Classification {
     }
 }
 
-/// The metric by which revisions are classified: of those in which the endpoints differ, the one in which they differ
-/// most clearly.
+/// The metric by which revisions are classified: the one in which the endpoints differ most clearly.
 pub(super) struct DecidingMetric {
     endpoints: [Vec<Vec<f64>>; 2],
     prior: RunPrior,
@@ -73,9 +72,12 @@ impl DecidingMetric {
         let candidates: Vec<(bool, Self)> = builds
             .rows()
             // The endpoints may not differ in any: with --force, and while single values are not known to be certain.
-            .filter(|row| match checks.is_empty() {
-                true => builds.is_primary(*row),
-                false => checks.contains(&builds.id(*row, Statistic::Mean).to_string()),
+            .filter(|row| {
+                if checks.is_empty() {
+                    builds.is_primary(*row)
+                } else {
+                    checks.contains(&builds.id(*row, Statistic::Mean).to_string())
+                }
             })
             .filter_map(|row| Self::of_metric(&builds, row, config.run_prior()))
             .map(|metric| (metric.ends().is_some(), metric))

@@ -61,9 +61,10 @@ impl Confirmation<'_> {
             let reason = "it and its parent have no metric in which the good and the bad revision differ".to_owned();
             return Err(BisectError::NotConfirmed { revision: self.git.describe_revision(revision), reason }.into());
         };
-        let verdict = match difference.interval.low > 0.0 {
-            true => RevisionVerdict::Confirmed { difference: difference.into() },
-            false => RevisionVerdict::Refuted { difference: difference.into() },
+        let verdict = if difference.interval.low > 0.0 {
+            RevisionVerdict::Confirmed { difference: difference.into() }
+        } else {
+            RevisionVerdict::Refuted { difference: difference.into() }
         };
         let step = self.folder.append_step(revision, verdict)?;
         let (name, verdict) = (revision.to_owned(), step.verdict.clone());

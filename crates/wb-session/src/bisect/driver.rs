@@ -57,7 +57,6 @@ pub struct BisectionOptions {
 pub enum BisectionOutcome {
     /// The first bad revision, described on one line.
     FirstBad(String),
-    /// The user interrupted it.
     Interrupted,
 }
 
@@ -147,7 +146,7 @@ impl BisectionDriver<'_> {
         let single_run = outcome.builds.iter().any(|build| build.runs.len() == 1);
         let checks = endpoints::differing_checks(&outcome);
         if !self.options.force {
-            let nearest = NearestDifference::of(&outcome).filter(|_| checks.is_empty());
+            let nearest = NearestDifference::new(&outcome).filter(|_| checks.is_empty());
             let is_relevant = nearest.as_ref().is_none_or(NearestDifference::is_relevant);
             let metric = DecidingMetric::read(self.folder, self.config, &[], self.events)?;
             let required = metric.and_then(|metric| metric.ends()?.required_runs(usize::from(MAX_RUNS)));

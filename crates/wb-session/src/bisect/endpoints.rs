@@ -57,7 +57,7 @@ pub(super) fn compare(
         }
     }
     let by = Some(ComparisonMethod::Statistical);
-    Ok(ComparisonResult::of(&builds, &tolerances, statistics.as_ref(), by, FailOn::default()))
+    Ok(ComparisonResult::new(&builds, &tolerances, statistics.as_ref(), by, FailOn::default()))
 }
 
 /// Whether a verdict results from two values.
@@ -98,7 +98,7 @@ fn endpoint_results(folder: &BisectionFolder, config: &BisectionConfig, endpoint
 
 /// Reads builds whose names do not matter.
 pub(super) fn read_builds(typed: &[String], events: &EventSink) -> Result<Builds, SessionError> {
-    let source = |(at, text): (usize, &String)| BuildSource::parse(&format!("{at}={text}"));
+    let source = |(index, text): (usize, &String)| BuildSource::parse(&format!("{index}={text}"));
     let sources = typed.iter().enumerate().map(source).collect::<Result<Vec<_>, _>>()?;
     let study = |run: &RunFolder| study_in_memory(run, events);
     Ok(wb_compare::read(&sources, &ReadOptions::default(), &study)?.builds)
@@ -129,7 +129,7 @@ mod tests {
     fn differ(good: &[f64], bad: &[f64], run_noise: f64) -> bool {
         let folder = tempfile::tempdir().unwrap();
         let end = |side: &str, means: &[f64]| {
-            let run = |(at, mean): (usize, &f64)| write_run(&folder.path().join(format!("{side}{at}")), *mean);
+            let run = |(index, mean): (usize, &f64)| write_run(&folder.path().join(format!("{side}{index}")), *mean);
             let runs: Vec<String> = means.iter().enumerate().map(run).collect();
             BisectionEndpoint { revision: side.to_owned(), results: Some(runs.join(",")) }
         };

@@ -9,47 +9,19 @@ use super::state::DifferenceShare;
 /// Why a bisection cannot be started or continued.
 #[derive(Debug, thiserror::Error)]
 pub enum BisectError {
-    /// A git command failed.
     #[error("git {command}: {message}")]
-    Git {
-        /// Its arguments.
-        command: String,
-        /// What it printed.
-        message: String,
-        /// Where it ran.
-        repo: PathBuf,
-    },
-    /// A folder that git cannot use as a repository.
+    Git { command: String, message: String, repo: PathBuf },
     #[error("cannot read repository `{}`: {cause}", .repo.display())]
-    UnreadableRepository {
-        /// The folder.
-        repo: PathBuf,
-        /// Why.
-        cause: String,
-    },
+    UnreadableRepository { repo: PathBuf, cause: String },
     /// The repository has no such revision.
     #[error("unknown revision `{name}`")]
-    UnknownRevision {
-        /// Its name.
-        name: String,
-        /// The repository.
-        repo: PathBuf,
-    },
-    /// The repository has uncommitted changes, of which this is the first.
+    UnknownRevision { name: String, repo: PathBuf },
     #[error("the repository has uncommitted changes: {0}")]
     UncommittedChanges(String),
-    /// The repository is being bisected already.
     #[error("a bisection of the repository is already in progress")]
     InProgress,
-    /// The bad revision is the good one, or an ancestor of it.
     #[error("bad revision {bad} is not after good revision {good}")]
-    WrongOrder {
-        /// The bad revision.
-        bad: String,
-        /// The good revision.
-        good: String,
-    },
-    /// A folder without a bisection.
+    WrongOrder { bad: String, good: String },
     #[error("not a bisection folder: {}", .0.display())]
     NotABisection(PathBuf),
     /// A folder with another bisection.
@@ -70,12 +42,7 @@ pub enum BisectError {
     UnrecordableStep(serde_json::Error),
     /// An endpoint could not be built or measured.
     #[error("{revision}: {reason}")]
-    EndpointNotMeasured {
-        /// The revision.
-        revision: String,
-        /// The reason.
-        reason: String,
-    },
+    EndpointNotMeasured { revision: String, reason: String },
     /// The results of the endpoints have nothing in common.
     #[error("the good and the bad revision have no check in common")]
     NoCommonCheck,
@@ -85,7 +52,6 @@ pub enum BisectError {
         /// The difference that came nearest to a verdict, if there is one.
         nearest: Option<NearestDifference>,
     },
-    /// The endpoints are single values, which differ too little to classify any revision.
     #[error(
         "the good and the bad revision are single values that differ too little to classify others: results of one revision are \
          assumed to differ by {run_noise} %"
@@ -102,7 +68,6 @@ pub enum BisectError {
     /// The revision that the classifications led to does not differ from its parent, or in the other direction.
     #[error("no single commit explains the difference: the search led to {revision}, which {}", .difference.describe_refuted())]
     NoSingleCommit {
-        /// The revision.
         revision: String,
         /// Its difference from its parent.
         difference: DifferenceShare,
@@ -112,17 +77,10 @@ pub enum BisectError {
     NotConfirmed {
         /// The revision that could not be measured.
         revision: String,
-        /// The reason.
         reason: String,
     },
-    /// `git bisect` failed.
     #[error("git bisect ended with {status}")]
-    GitBisect {
-        /// Its exit status.
-        status: ExitStatus,
-        /// Its log.
-        log: PathBuf,
-    },
+    GitBisect { status: ExitStatus, log: PathBuf },
 }
 
 impl BisectError {

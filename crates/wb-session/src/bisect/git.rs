@@ -23,13 +23,14 @@ impl Git<'_> {
     /// Runs a git command that must succeed, and returns its output.
     pub(super) fn run(&self, args: &[&str]) -> Result<String, SessionError> {
         let output = self.output(args)?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-            false => Err(SessionError::Bisect(BisectError::Git {
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        } else {
+            Err(SessionError::Bisect(BisectError::Git {
                 command: args.join(" "),
                 message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
                 repo: self.0.to_owned(),
-            })),
+            }))
         }
     }
 

@@ -9,7 +9,6 @@ const MAX_ADVISED: usize = 100;
 /// The most significant difference in a primary check that did not count.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NearestDifference {
-    /// The check.
     check: String,
     /// The difference and its interval, in percent.
     percent: f64,
@@ -22,7 +21,7 @@ pub struct NearestDifference {
 
 impl NearestDifference {
     /// `None` if no primary check was compared by statistics.
-    pub(super) fn of(outcome: &ComparisonResult) -> Option<Self> {
+    pub(super) fn new(outcome: &ComparisonResult) -> Option<Self> {
         let compared = outcome.checks.iter().filter(|check| check.primary).filter_map(Self::of_check);
         compared.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, nearest)| nearest)
     }

@@ -143,17 +143,16 @@ impl DifferenceShare {
     /// How a revision with this difference from its parent contradicts that it is the first bad one, after its name.
     pub fn describe_refuted(&self) -> String {
         let Self { estimate, low, high } = *self;
-        match high < 0.0 {
-            true => {
-                let reversed = Self { estimate: -estimate, low: -high, high: -low };
-                format!(
-                    "differs from its parent in the other direction, from the bad to the good revision: by {reversed} of \
+        if high < 0.0 {
+            let reversed = Self { estimate: -estimate, low: -high, high: -low };
+            format!(
+                "differs from its parent in the other direction, from the bad to the good revision: by {reversed} of \
                      the difference of those"
-                )
-            }
-            false => format!(
+            )
+        } else {
+            format!(
                 "does not differ significantly from its parent: by {self} of the difference of the good and the bad revision"
-            ),
+            )
         }
     }
 }
@@ -172,7 +171,6 @@ impl fmt::Display for DifferenceShare {
     }
 }
 
-/// The folder of a bisection.
 #[derive(Debug, Clone)]
 pub(super) struct BisectionFolder(pub(super) PathBuf);
 
@@ -192,10 +190,7 @@ impl BisectionFolder {
     pub(super) fn create_or_resume(&self, about: &BisectionConfig) -> Result<(), SessionError> {
         let path = self.0.join("bisect.json");
         if let Some(existing) = files::read_json::<BisectionConfig>(&self.0, &path)? {
-            return match existing == *about {
-                true => Ok(()),
-                false => Err(BisectError::OtherBisection(self.0.clone()).into()),
-            };
+            return if existing == *about { Ok(()) } else { Err(BisectError::OtherBisection(self.0.clone()).into()) };
         }
         fs::create_dir_all(self.0.join("results"))
             .and_then(|()| fs::create_dir_all(self.0.join("logs")))
@@ -228,8 +223,8 @@ impl BisectionFolder {
             Err(source) => return Err(SessionError::file("read", &path)(source)),
         };
         let last = text.lines().count();
-        let truncated = |at: usize| at == last && !text.ends_with('\n');
-        let lines = (1..).zip(text.lines()).filter(|(at, _)| !truncated(*at));
+        let truncated = |position: usize| position == last && !text.ends_with('\n');
+        let lines = (1..).zip(text.lines()).filter(|(position, _)| !truncated(*position));
         let read = |(line, text): (usize, &str)| {
             serde_json::from_str(text)
                 .map_err(|error| BisectError::InvalidStep { path: path.clone(), line, error }.into())
@@ -246,7 +241,7 @@ impl BisectionFolder {
         let write = || {
             let mut file = OpenOptions::new().create(true).append(true).read(true).open(&path)?;
             let existing = fs::read(&path)?;
-            let complete = existing.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let complete = existing.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
             // Cut off an incomplete last line.
             file.set_len(complete as u64)?;
             file.write_all(format!("{line}\n").as_bytes())?;

@@ -21,7 +21,6 @@ pub(super) const MAX_RUNS: u16 = 2;
 pub enum StepOutcome {
     /// The revision has a verdict.
     Verdict(RevisionVerdict),
-    /// The user interrupted it.
     Interrupted,
 }
 
@@ -144,9 +143,10 @@ pub(super) enum RevisionOutcome {
 }
 
 fn failure_or_interruption(what: &str, ended: &ChildExit, log: &Path) -> RevisionOutcome {
-    match ended.interrupted {
-        true => RevisionOutcome::Interrupted,
-        false => RevisionOutcome::Failed(format!("{what}: {}; {}", ended.status, log.display())),
+    if ended.interrupted {
+        RevisionOutcome::Interrupted
+    } else {
+        RevisionOutcome::Failed(format!("{what}: {}; {}", ended.status, log.display()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use wb_agent::WorkerError;
 use wb_contention::runner::{StageError, StageFailure};
-use wb_tests::contention::{ContentionError, Requirement, RequirementReport};
+use wb_contention_worker::{ContentionError, Requirement, RequirementReport};
 
 /// The failure of a stage on a device.
 pub(super) fn failure(error: ContentionError, device: &str) -> StageError {

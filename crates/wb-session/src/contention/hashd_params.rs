@@ -3,8 +3,8 @@
 use wb_contention::measurement::Measurement;
 use wb_contention::runner::{StageContext, StageError};
 use wb_contention::stage::{SizingWork, Stage};
+use wb_contention_worker::{PreparedWorker, hashd_params};
 use wb_hashd::sizing::{SizingLine, SizingRequest};
-use wb_tests::contention::{PreparedWorker, hashd_params};
 
 use super::ContentionSession;
 use super::checkpoint::{self, CheckpointWriter};

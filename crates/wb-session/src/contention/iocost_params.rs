@@ -5,8 +5,8 @@ use wb_contention::measurement::Measurement;
 use wb_contention::runner::{StageContext, StageError};
 use wb_contention::stage::Stage;
 use wb_contention::system::TimeScale;
+use wb_contention_worker::iocost_params::{self, IocostParamsConfig, IocostParamsProgress};
 use wb_model::Bytes;
-use wb_tests::contention::iocost_params::{self, IocostParamsConfig, IocostParamsProgress};
 
 use super::checkpoint::{self, CheckpointWriter};
 use super::failure::worker_failure;

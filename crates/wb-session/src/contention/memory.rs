@@ -2,8 +2,8 @@
 
 use wb_contention::runner::{StageError, StageFailure};
 use wb_contention::system;
+use wb_contention_worker::{MemoryProfile, MemoryShare, PreparedWorker, storage};
 use wb_model::Bytes;
-use wb_tests::contention::{MemoryProfile, MemoryShare, PreparedWorker, storage};
 
 use super::ContentionSession;
 

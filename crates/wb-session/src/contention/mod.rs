@@ -6,10 +6,11 @@
 //!                                            checkpoints      observer: a report per second
 //! ```
 //!
-//! What is measured and how is in `wb_tests::contention`, what a sequence is in `wb_contention`; this module connects
+//! What is measured and how is in `wb_contention_worker`, what a sequence is in `wb_contention`; this module connects
 //! them. Start with [`WorkerRunners`].
 
 mod checkpoint;
+mod dependencies;
 mod failure;
 mod hashd_params;
 mod iocost_params;
@@ -32,16 +33,17 @@ use std::rc::Rc;
 use async_trait::async_trait;
 use tokio::sync::{OnceCell, watch};
 use wb_agent::{Worker, WorkerError};
-use wb_contention::Bench;
 use wb_contention::execute::SequenceRequest;
 use wb_contention::measurement::Measurement;
 use wb_contention::runner::{Runners, StageContext, StageError, StageFailure, StageRunner};
 use wb_contention::stage::{Stage, Work};
 use wb_contention::system::TimeScale;
+use wb_contention::{Bench, vrate_bounds};
+use wb_contention_worker::{ContentionError, PreparedWorker, system, vrate};
 use wb_model::{Bytes, Nanos};
 use wb_sys::clock::suspended_time;
-use wb_tests::contention::{ContentionError, PreparedWorker, system};
 
+pub use self::dependencies::{Dependency, DependencyState, dependencies};
 use self::failure::{failure, names, worker_failure};
 use crate::error::SessionError;
 use crate::measure::cancel_on_signals;
@@ -119,7 +121,7 @@ impl Runners for WorkerRunners {
             Bench::IocostParams | Bench::HashdParams | Bench::Storage | Bench::Protection => {
                 Some(Box::new(WorkerRunner(self.0.clone())))
             }
-            // They consist of the others.
+            // The first is `storage` and `protection` under each setting, the second follows from it.
             Bench::IocostQos | Bench::IocostTune => None,
         }
     }
@@ -179,7 +181,13 @@ impl ContentionSession {
         Ok(prepared)
     }
 
-    /// Restores the machine after a measurement. Of several failures, that of the measurement is returned.
+    /// Waits until the vrate is within the bounds of a stage, before anything is measured.
+    async fn settle_vrate(&self, prepared: &PreparedWorker, stage: &Stage) -> Result<(), StageError> {
+        let Some(expected) = stage.iocost().filter(|_| prepared.enforcement().io) else { return Ok(()) };
+        vrate::settle(prepared, &vrate_bounds(expected.qos)).await.map_err(|error| self.failure(error))
+    }
+
+    /// Restores the machine after a measurement. If both fail, returns the failure of the measurement.
     async fn finish<T>(
         &self,
         prepared: PreparedWorker,

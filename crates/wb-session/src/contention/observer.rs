@@ -7,10 +7,10 @@ use tokio::time::sleep;
 use wb_contention::measurement::Period;
 use wb_contention::report::{HashdStats, IoStats, IocostStats, PerSecondReport, ReportFolder};
 use wb_contention::runner::StageError;
+use wb_contention_worker::PreparedWorker;
+use wb_contention_worker::io_latency::{CostReport, LatencyHistogram, LatencyReport, LatencyWatch};
 use wb_hashd::HashdReport;
 use wb_model::Bytes;
-use wb_tests::contention::PreparedWorker;
-use wb_tests::contention::io_latency::{CostReport, LatencyHistogram, LatencyReport, LatencyWatch};
 
 use super::failure::failure;
 
@@ -78,6 +78,7 @@ fn device_second(report: &LatencyReport) -> PerSecondReport {
         write: io_second(report.written_bytes, &report.writes),
         cost: report.cost.map(|cost| cost_second(cost, report.period)),
         uncounted: report.uncounted,
+        resources: report.resources.clone(),
     }
 }
 

@@ -3,8 +3,8 @@
 use wb_contention::runner::StageFailure;
 use wb_contention::stage::{IocostState, Stage, Work};
 use wb_contention::{Passive, PassiveArea};
+use wb_contention_worker::{Enforcement, IoControl, Needs, Preparation, Slice, SliceSettings, protection, storage};
 use wb_model::Bytes;
-use wb_tests::contention::{Enforcement, IoControl, Needs, Preparation, Slice, SliceSettings, protection, storage};
 
 use super::ContentionOptions;
 
@@ -63,7 +63,7 @@ fn slices(work: &Work, protected: Option<Bytes>) -> Vec<(Slice, SliceSettings)> 
     }
 }
 
-fn enforcement(passive: &Passive) -> Enforcement {
+pub(super) fn enforcement(passive: &Passive) -> Enforcement {
     let is_set = |area| !passive.contains(area);
     Enforcement {
         critical: is_set(PassiveArea::Everything),

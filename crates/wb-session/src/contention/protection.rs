@@ -12,12 +12,12 @@ use wb_contention::runner::{StageContext, StageError, StageFailure};
 use wb_contention::spec::{HogSpeed, MemHog, MemHogTune};
 use wb_contention::stage::Stage;
 use wb_contention::system::{MemoryProfile, TimeScale};
-use wb_model::{Bytes, Nanos};
-use wb_tests::contention::protection::{
+use wb_contention_worker::protection::{
     self, ProbeOutcome, ProtectionConfig, ProtectionRecord, TuneConfig, TuneRecord,
 };
-use wb_tests::contention::protection_study::{contended_from, lost_by_second};
-use wb_tests::contention::{Balloon, ContentionError, MemoryShare, PreparedWorker};
+use wb_contention_worker::protection_study::{contended_from, lost_by_second};
+use wb_contention_worker::{Balloon, ContentionError, MemoryShare, PreparedWorker};
+use wb_model::{Bytes, Nanos};
 
 use super::checkpoint::{self, CheckpointWriter};
 use super::observer::{DeviceObserver, add_hashd, hashd_seconds};
@@ -64,7 +64,7 @@ pub(super) async fn tune(
     };
     let reports = context.reports().clone();
     // What decides is the figure that is printed.
-    let percentile = |isolation: &[f64]| Distribution::of(isolation, &[hog.isol_pct])?.get(hog.isol_pct);
+    let percentile = |isolation: &[f64]| Distribution::new(isolation, &[hog.isol_pct])?.get(hog.isol_pct);
     let memory = beside_hogs(session, stage, context, async |prepared, checkpoints| {
         let probe = async |size, early_failure| protection::probe(prepared, &config, size, early_failure).await;
         let checkpoint = |record: &TuneRecord| checkpoints.write(record);
@@ -104,6 +104,7 @@ async fn beside_hogs(
     let memory = available_memory(session, stage, context).await?;
     let prepared = session.prepare(stage, Some(memory.share), context).await?;
     let measured = async {
+        session.settle_vrate(&prepared, stage).await?;
         let mut observer = DeviceObserver::start(&prepared, context.reports()).await?;
         let balloon = Balloon::inflate(&prepared, memory.balloon()).await.map_err(|error| session.failure(error))?;
         let mut checkpoints = CheckpointWriter::new(context);
@@ -200,8 +201,8 @@ fn period(seconds: impl Iterator<Item = u64> + Clone) -> Option<Period> {
 #[allow(clippy::unwrap_used, reason = "these are tests")]
 mod tests {
     use wb_contention::report::{IoStats, PerSecondReport};
+    use wb_contention_worker::protection::{HogRun as RecordedRun, IoUsage};
     use wb_hashd::{HashdConfig, HashdReport};
-    use wb_tests::contention::protection::{HogRun as RecordedRun, IoUsage};
 
     use super::*;
 
@@ -228,7 +229,17 @@ mod tests {
         let folder = ReportFolder::at(folder.path());
         for second in 1000..1040 {
             let (read, write) = (IoStats::default(), IoStats::default());
-            folder.write(&PerSecondReport { second, hashd: None, read, write, cost: None, uncounted: 0 }).unwrap();
+            folder
+                .write(&PerSecondReport {
+                    second,
+                    hashd: None,
+                    read,
+                    write,
+                    cost: None,
+                    uncounted: 0,
+                    resources: BTreeMap::new(),
+                })
+                .unwrap();
         }
         let usage = |time, swap| IoUsage { time, vrate: 1.0, total: 0.0, hog: 0.0, hog_memory: 0, swap };
         let run = RecordedRun {

@@ -3,10 +3,10 @@
 use wb_contention::HashdParameters;
 use wb_contention::spec::RequestProperties;
 use wb_contention::system::TimeScale;
+use wb_contention_worker::MemoryShare;
 use wb_hashd::sizing::{SizingConfig, SizingResult};
 use wb_hashd::{HashdConfig, HashdParams};
 use wb_model::Bytes;
-use wb_tests::contention::MemoryShare;
 
 use super::ContentionOptions;
 

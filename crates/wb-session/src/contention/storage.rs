@@ -8,10 +8,10 @@ use wb_contention::measurement::{Measurement, Period, StorageMeasurement};
 use wb_contention::runner::{StageContext, StageError, StageFailure};
 use wb_contention::spec::StorageWork;
 use wb_contention::stage::Stage;
+use wb_contention_worker::storage::{self, Sizing, StorageConfig, StorageRecord};
+use wb_contention_worker::{ContentionError, PreparedWorker, hashd_params};
 use wb_hashd::sizing::{SizingConfig, SizingRequest};
 use wb_sys::clock::unix_time;
-use wb_tests::contention::storage::{self, Sizing, StorageConfig, StorageRecord};
-use wb_tests::contention::{ContentionError, PreparedWorker, hashd_params};
 
 use super::checkpoint::{self, CheckpointWriter};
 use super::observer::DeviceObserver;
@@ -55,6 +55,7 @@ async fn run(
     resumed: Option<Progress>,
     context: &mut StageContext<'_>,
 ) -> Result<StorageMeasurement, StageError> {
+    session.settle_vrate(prepared, stage).await?;
     let mut progress = match resumed {
         Some(progress) => progress,
         None => {

@@ -36,7 +36,7 @@ fn machine(started: &Started) -> FakeAgent {
 fn report() -> String {
     let latency = serde_json::json!({ "max": 1e6, "mean": 1e6, "N": 60_000, "bins": { "1000000": 60_000 } });
     let operation = serde_json::json!({
-        "io_bytes": 240_000_000, "total_ios": 60_000, "runtime": 60_000, "clat_ns": latency, "lat_ns": latency,
+        "io_bytes": 240_000_000, "total_ios": 60_000, "runtime": 60_000, "slat_ns": latency, "clat_ns": latency, "lat_ns": latency,
     });
     let job = serde_json::json!({
         "jobname": "load", "error": 0, "read": operation, "write": operation, "usr_cpu": 1.0, "sys_cpu": 1.0,
@@ -67,6 +67,7 @@ fn system() -> SystemInfo {
         iocost: None,
         time_scale: None,
         missed_requirements: Vec::new(),
+        merged: Vec::new(),
     }
 }
 

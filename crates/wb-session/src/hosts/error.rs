@@ -7,13 +7,10 @@ use wb_model::WorkerName;
 /// Why nothing can be measured on hosts as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// An inventory file without hosts.
     #[error("the inventory {} has no hosts", .0.display())]
     EmptyInventory(PathBuf),
-    /// Two hosts with one name.
     #[error("duplicate host name `{0}`")]
     DuplicateName(WorkerName),
-    /// Two names for this machine.
     #[error("`{0}` and `{1}` are both this machine")]
     SameMachine(WorkerName, WorkerName),
     /// Parameters for a host, by name or address, that is not selected.

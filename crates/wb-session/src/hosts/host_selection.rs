@@ -20,8 +20,10 @@ const DATA_ADDRESS: &str = "data-address";
 /// A requested machine.
 pub(super) enum RequestedHost {
     /// This machine, under a name.
-    Local { name: WorkerName, params: Box<HostParams> },
-    /// Another machine.
+    Local {
+        name: WorkerName,
+        params: Box<HostParams>,
+    },
     Remote(Box<Host>),
 }
 
@@ -32,7 +34,7 @@ pub(super) struct RequestedHosts {
 }
 
 impl RequestedHosts {
-    /// Whether this machine is one of them; it is if none was requested.
+    /// Whether this machine is selected; it is if no host was requested.
     pub(super) fn includes_local(&self) -> bool {
         self.hosts.is_empty() || self.hosts.iter().any(|host| host.local_name().is_some())
     }
@@ -58,9 +60,10 @@ impl RequestedHost {
 impl From<Host> for RequestedHost {
     fn from(host: Host) -> Self {
         let is_local = host.address.host == LOCAL && host.address.user.is_none() && host.address.port.is_none();
-        match is_local {
-            true => Self::Local { name: host.name, params: Box::new(host.params) },
-            false => Self::Remote(Box::new(host)),
+        if is_local {
+            Self::Local { name: host.name, params: Box::new(host.params) }
+        } else {
+            Self::Remote(Box::new(host))
         }
     }
 }
@@ -110,7 +113,8 @@ fn parse_local_name(word: &str) -> Option<WorkerName> {
 /// Refuses two hosts with one name, and this machine under two names: its samples would disturb each other and count as
 /// those of two machines.
 fn refuse_duplicates(hosts: &[RequestedHost]) -> Result<(), HostError> {
-    let duplicate = hosts.iter().enumerate().find(|(at, host)| hosts[..*at].iter().any(|it| it.name() == host.name()));
+    let duplicate =
+        hosts.iter().enumerate().find(|(index, host)| hosts[..*index].iter().any(|it| it.name() == host.name()));
     if let Some((_, host)) = duplicate {
         return Err(HostError::DuplicateName(host.name().clone()));
     }

@@ -37,7 +37,6 @@ const LOOPBACK: &str = "127.0.0.1";
 
 /// The requested hosts, connected.
 pub struct ConnectedHosts {
-    /// Their workers.
     pub pool: WorkerPool,
     connections: BTreeMap<WorkerName, HostConnection>,
     /// The hosts other than this machine.
@@ -118,13 +117,12 @@ async fn connect_requested(
     if places.is_empty() {
         let params = host_selection::implicit_local_params(host_options)?;
         let connection = HostConnection { params, address: None };
-        let pool = match absent.is_empty() {
-            true => {
-                let member = PooledWorker::with_facts(local_worker().await?).await?;
-                host_selection::report_mismatches(&member.worker, &connection.params, events).await?;
-                WorkerPool::single(member)
-            }
-            false => WorkerPool { unreachable: absent, ..WorkerPool::default() },
+        let pool = if absent.is_empty() {
+            let member = PooledWorker::with_facts(local_worker().await?).await?;
+            host_selection::report_mismatches(&member.worker, &connection.params, events).await?;
+            WorkerPool::single(member)
+        } else {
+            WorkerPool { unreachable: absent, ..WorkerPool::default() }
         };
         return Ok(connected(pool, BTreeMap::from([(WorkerName::local(), connection)]), Vec::new()));
     }

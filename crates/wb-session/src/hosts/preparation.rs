@@ -110,15 +110,16 @@ async fn run_preparation(
 ) -> Result<ConnectedHosts, SessionError> {
     let requested = resolve_hosts(host_options)?;
     refuse_local_reboot(ready, &requested)?;
-    let left_out = match ready.provisioners.is_empty() {
-        true => ExcludedHosts::new(),
-        false => provision_hosts(ready, &requested, host_options, folder, events).await?,
+    let left_out = if ready.provisioners.is_empty() {
+        ExcludedHosts::new()
+    } else {
+        provision_hosts(ready, &requested, host_options, folder, events).await?
     };
     let mut hosts = connect_recorded(requested, left_out, host_options, folder, events).await?;
     require_any_host(&hosts.pool)?;
     hosts.exclude_changed().await?;
-    for (at, script) in ready.host_scripts.iter().enumerate() {
-        let is_last = at + 1 == ready.host_scripts.len();
+    for (index, script) in ready.host_scripts.iter().enumerate() {
+        let is_last = index + 1 == ready.host_scripts.len();
         let setup = HostSetup { script, limit: ready.limit, reboot: ready.reboot.filter(|_| is_last) };
         let program = program_for(&hosts.remotes)?;
         let context =
@@ -162,8 +163,8 @@ async fn connect_recorded(
 }
 
 impl ConnectedHosts {
-    /// Excludes hosts on which changes of a run remain, since they are not in their own state, and reports what killed
-    /// runs had left on the others. On this machine the agent reports that.
+    /// Excludes hosts on which changes of a run remain, since they are not in their own state. Reports the leftovers of
+    /// killed runs on the other hosts; on this machine, the agent reports them.
     ///
     /// # Errors
     /// When no other host is left.

@@ -14,14 +14,16 @@ impl ConnectedHosts {
     /// # Errors
     /// When something stays changed; the host is then excluded.
     pub(crate) async fn replace_agent(&mut self, name: &WorkerName) -> Result<(), SessionError> {
-        let Some(at) = self.pool.workers.iter().position(|member| member.worker.name() == name) else { return Ok(()) };
-        let old = self.pool.workers[at].worker.clone();
+        let Some(index) = self.pool.workers.iter().position(|member| member.worker.name() == name) else {
+            return Ok(());
+        };
+        let old = self.pool.workers[index].worker.clone();
         let changed = old.pending_changes();
         // It may have exited already, which is why it is replaced.
         let _ = old.close().await;
         match self.start_agent(name, changed).await {
             Ok(worker) => {
-                self.pool.workers[at].worker = worker;
+                self.pool.workers[index].worker = worker;
                 Ok(())
             }
             Err(still) => {

@@ -11,9 +11,9 @@ use wb_compare::sequential_test::{Options, SequentialTest};
 use wb_model::Scope;
 use wb_plan::{Catalog, Cell, Plan, Sampling, SamplingOrder, Variant};
 use wb_record::RunFolder;
+use wb_results::Study;
 use wb_stats::SamplingRule;
-use wb_study::Study;
-use wb_tests::Registry;
+use wb_test::Registry;
 
 use super::VariantsError;
 use super::criterion::{
@@ -74,7 +74,7 @@ pub fn ab(
     let stopping_rule = Arc::new(AbStoppingRule::new(changed));
     let decide = {
         let stopping_rule = stopping_rule.clone();
-        move |cells: &[wb_run::active_cell::ActiveCell], at: usize| stopping_rule.decide(cells, at)
+        move |cells: &[wb_run::active_cell::ActiveCell], position: usize| stopping_rule.decide(cells, position)
     };
     let mut criterion = None;
     let mut session = MeasureSession::new(&request, session_options, events)?;
@@ -135,7 +135,7 @@ fn plan_blocks(
     let &AbOptions { ref variants, min_blocks, max_blocks, threshold, error_rate } = options;
     let cases: Vec<String> = plan.cells.iter().map(|cell| stopping_rule.case(&cell.id).to_string()).collect();
     let distinct: BTreeSet<&String> = cases.iter().collect();
-    let groups: BTreeMap<&String, usize> = distinct.iter().enumerate().map(|(at, case)| (*case, at)).collect();
+    let groups: BTreeMap<&String, usize> = distinct.iter().enumerate().map(|(index, case)| (*case, index)).collect();
     for case in &distinct {
         let cells = cases.iter().filter(|other| other == case).count();
         if cells != variants.len() {

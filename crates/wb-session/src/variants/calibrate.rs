@@ -7,9 +7,9 @@ use wb_compare::experiment::{CalibrationCase, CalibrationExperiment, ComparedMet
 use wb_model::{CellId, MetricKey, TestName};
 use wb_plan::{Plan, Request, SamplingOrder};
 use wb_record::{JournalEvent, JournalLine, RunFolder};
+use wb_results::CellResult;
+use wb_results::Study;
 use wb_stats::SamplingRule;
-use wb_study::Study;
-use wb_study::result::CellResult;
 
 use super::VariantsError;
 use super::criterion::{build_criterion, primary_metrics};
@@ -81,7 +81,7 @@ fn build_request(
         let id = TestName::new(&name).unwrap_or_else(|_| unreachable!("`{name}` is a valid name"));
         Request { id: Some(id), ..request.clone() }
     };
-    all.requests = all.requests.iter().flat_map(|one| (0..options.runs).map(move |at| run(one, at))).collect();
+    all.requests = all.requests.iter().flat_map(|one| (0..options.runs).map(move |index| run(one, index))).collect();
     all.name = format!("calibrate {} ({} samples a side)", all.name, options.samples);
     all.sampling.order = SamplingOrder::Sequential;
     all.sampling.min_samples = 2 * usize::from(options.samples);

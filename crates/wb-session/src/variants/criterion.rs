@@ -6,9 +6,9 @@ use wb_compare::AttemptCounts;
 use wb_compare::experiment::{ComparedMetric, Criterion, attempt_rounds};
 use wb_compare::sequential_test::VariantAttempts;
 use wb_compare::statistical::threshold::NegligibleRatios;
-use wb_model::{AttemptOutcome, Metric, MetricKey, Purpose, Validity};
+use wb_model::{AttemptOutcome, AttemptPurpose, Metric, MetricKey, Validity};
 use wb_plan::{Cell, Plan, Sampling};
-use wb_study::result::{AttemptResult, CellResult};
+use wb_results::{AttemptResult, CellResult};
 
 use super::VariantsError;
 use crate::request::MeasureRequest;
@@ -48,14 +48,14 @@ pub(super) fn primary_metrics(request: &MeasureRequest, cell: &Cell) -> Vec<Comp
 }
 
 /// Whether an attempt takes the turn of its cell in a round.
-pub(super) fn takes_turn(purpose: Purpose, outcome: &AttemptOutcome) -> bool {
-    purpose == Purpose::Sample && *outcome != AttemptOutcome::Cancelled
+pub(super) fn takes_turn(purpose: AttemptPurpose, outcome: &AttemptOutcome) -> bool {
+    purpose == AttemptPurpose::Sample && *outcome != AttemptOutcome::Cancelled
 }
 
 /// The attempts of a cell at samples, each with its round.
 fn samples_by_round(cell: &CellResult) -> impl Iterator<Item = (u32, &AttemptResult)> {
     let turns = cell.attempts.iter().map(|attempt| takes_turn(attempt.purpose, &attempt.outcome));
-    attempt_rounds(turns).zip(&cell.attempts).filter(|(_, attempt)| attempt.purpose == Purpose::Sample)
+    attempt_rounds(turns).zip(&cell.attempts).filter(|(_, attempt)| attempt.purpose == AttemptPurpose::Sample)
 }
 
 /// The values of the counted samples of a cell, with their rounds.
@@ -73,7 +73,7 @@ pub(super) fn measured_rounds(cell: &CellResult) -> BTreeSet<u32> {
 /// The attempts of a cell in the rounds in which it had its turn.
 pub(super) fn round_attempts(cell: &CellResult) -> VariantAttempts {
     let turns = cell.attempts.iter().filter(|attempt| takes_turn(attempt.purpose, &attempt.outcome));
-    let warm_ups = cell.attempts.iter().filter(|attempt| attempt.purpose == Purpose::WarmUp);
+    let warm_ups = cell.attempts.iter().filter(|attempt| attempt.purpose == AttemptPurpose::WarmUp);
     VariantAttempts {
         warm_ups: count_warm_ups(warm_ups.map(|attempt| &attempt.outcome)),
         ..VariantAttempts::of_rounds(turns.map(|attempt| !attempt.outcome.is_completed()))

@@ -13,27 +13,14 @@ pub enum VariantsError {
     /// The test has no metric to compare.
     #[error("`{0}` has no primary metric")]
     NoPrimaryMetric(String),
-    /// A case does not have one cell of each variant.
     #[error("{variants} variants have {cells} cells in the case `{case}`")]
-    UnevenCase {
-        /// Number of variants.
-        variants: usize,
-        /// Number of cells.
-        cells: usize,
-        /// The case.
-        case: String,
-    },
+    UnevenCase { variants: usize, cells: usize, case: String },
     /// No sequential test has this error rate and number of blocks.
     #[error(transparent)]
     Design(#[from] SequentialTestError),
     /// The samples cannot be evaluated.
     #[error("{metric}: {cause}")]
-    Evaluation {
-        /// The metric.
-        metric: MetricKey,
-        /// The cause.
-        cause: InvalidMeasurement,
-    },
+    Evaluation { metric: MetricKey, cause: InvalidMeasurement },
     /// The session ended without a plan, although it reported success.
     #[error("no plan was made")]
     NoPlan,
@@ -45,7 +32,6 @@ pub enum VariantsError {
 /// Why samples cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidMeasurement {
-    /// A block of variants.
     #[error(transparent)]
     Block(#[from] InvalidBlock),
     /// A sample of a calibration.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use wb_compare::experiment::VariantInputs;
 use wb_plan::Catalog;
-use wb_study::result::CellResult;
-use wb_tests::{BUILT_PREFIX, BuildInputs, DEFINITION_FILE_PREFIX, DEFINITION_SHA256, Registry};
+use wb_results::CellResult;
+use wb_test::{BUILT_PREFIX, BuildInputs, DEFINITION_FILE_PREFIX, DEFINITION_SHA256, Registry};
 
 use crate::error::SessionError;
 use crate::program::current_program_hash;
@@ -22,6 +22,8 @@ pub(super) fn measured_inputs(cell: &CellResult, registry: &Registry) -> Result<
     let Some(test_cell) = registry.test_cell(cell.id.test.as_str(), &cell.params) else {
         return Ok(VariantInputs::default());
     };
+    // Set apart from the rest, so that variants that differ only in compilers and flags can be seen to have measured
+    // one program.
     let BuildInputs { params, programs } = test_cell.build_inputs();
     let base = |program: &str| program.rsplit('/').next().unwrap_or(program).to_owned();
     let compilers: Vec<String> = programs.iter().map(|program| base(program)).collect();

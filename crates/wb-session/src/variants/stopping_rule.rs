@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use wb_compare::experiment::{ComparedMetric, attempt_rounds, blocks_by_round, left_behind};
 use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, SequentialTest, StoppingState, VariantAttempts};
-use wb_model::{Case, CellId, Purpose, pluralize};
+use wb_model::{AttemptPurpose, Case, CellId, pluralize};
 use wb_plan::Sampling;
 use wb_run::StoppingDecision;
 use wb_run::active_cell::{ActiveCell, NextStep};
@@ -38,7 +38,7 @@ struct ActiveCase<'a> {
 /// A variant while it is measured.
 struct ActiveVariant<'a> {
     cell: &'a ActiveCell,
-    /// Those of the rounds in which it had its turn.
+    /// Its attempts in the rounds in which it had its turn.
     attempts: VariantAttempts,
     /// Why it takes no more samples, although it may have too few.
     ended: Option<String>,
@@ -66,13 +66,15 @@ impl AbStoppingRule {
     }
 
     /// Decides about the next sample of a cell.
-    pub(super) fn decide(&self, cells: &[ActiveCell], at: usize) -> StoppingDecision {
+    pub(super) fn decide(&self, cells: &[ActiveCell], index: usize) -> StoppingDecision {
         let Some(AbDesign { test, metrics, sampling }) = self.design() else { return StoppingDecision::Continue };
+        // It replays all analyses round by round from the samples alone, so a resumed run ends where it would have
+        // ended. Cells that are ahead wait, since all cases are one family.
         let mut by_case: BTreeMap<String, Vec<&ActiveCell>> = BTreeMap::new();
         for cell in cells {
             by_case.entry(self.case(&cell.planned.id).to_string()).or_default().push(cell);
         }
-        let name = self.case(&cells[at].planned.id).to_string();
+        let name = self.case(&cells[index].planned.id).to_string();
         let own = by_case.keys().position(|case| *case == name).unwrap_or_default();
         let cases = by_case.into_iter().map(|(case, cells)| {
             let metrics = metrics.get(&case).map_or(&[][..], Vec::as_slice);
@@ -102,7 +104,7 @@ impl AbStoppingRule {
             }
             (StoppingState::AtLimit | StoppingState::Continue, _) => {}
         }
-        let variant = cases[own].variants.iter().find(|variant| std::ptr::eq(variant.cell, &cells[at]));
+        let variant = cases[own].variants.iter().find(|variant| std::ptr::eq(variant.cell, &cells[index]));
         let Some(variant) = variant else { return StoppingDecision::Continue };
         // Attempts of those that are left can still decide about the failures of those that ended.
         let reason_of_case = || cases[own].reason_to_end().filter(|_| states[own].0 != StoppingState::Continue);
@@ -127,11 +129,11 @@ impl<'a> ActiveCase<'a> {
     fn new(cells: Vec<&'a ActiveCell>, metrics: &'a [ComparedMetric], sampling: &Sampling) -> Self {
         let attempts: Vec<VariantAttempts> = cells.iter().map(|cell| round_attempts(cell)).collect();
         let left_behind = left_behind(&attempts.iter().map(|attempts| attempts.rounds).collect::<Vec<_>>());
-        let variant = |(at, (cell, attempts)): (usize, (&'a ActiveCell, VariantAttempts))| {
+        let variant = |(index, (cell, attempts)): (usize, (&'a ActiveCell, VariantAttempts))| {
             let name = &cell.planned.id.serial;
             let reason = match cell.next(sampling) {
                 NextStep::Finish(reason) => Some(reason),
-                NextStep::Attempt(..) if left_behind.contains(&at) => {
+                NextStep::Attempt(..) if left_behind.contains(&index) => {
                     Some("it ended in an earlier invocation, and the others were measured without it".to_owned())
                 }
                 NextStep::Attempt(..) => None,
@@ -173,7 +175,7 @@ impl<'a> ActiveCase<'a> {
             let blocks = blocks_by_round(&values.iter().map(Vec::as_slice).collect::<Vec<_>>());
             MetricBlocks { direction: metric.direction, blocks }
         };
-        let ended = (0..).zip(&self.variants).filter(|(_, variant)| variant.ended.is_some()).map(|(at, _)| at);
+        let ended = (0..).zip(&self.variants).filter(|(_, variant)| variant.ended.is_some()).map(|(index, _)| index);
         CaseBlocks {
             metrics: self.metrics.iter().map(metric).collect(),
             open_rounds: self.open_rounds(),
@@ -193,7 +195,7 @@ fn turns(cell: &ActiveCell) -> impl Iterator<Item = bool> {
 fn round_attempts(cell: &ActiveCell) -> VariantAttempts {
     let in_rounds = turns(cell).zip(&cell.evaluated).filter(|(takes_turn, _)| *takes_turn);
     let warm_ups = cell.evaluated.iter().map(|evaluated| &evaluated.attempt.ended);
-    let warm_ups = warm_ups.filter(|ended| ended.purpose == Purpose::WarmUp);
+    let warm_ups = warm_ups.filter(|ended| ended.purpose == AttemptPurpose::WarmUp);
     VariantAttempts {
         warm_ups: count_warm_ups(warm_ups.map(|ended| &ended.outcome)),
         ..VariantAttempts::of_rounds(in_rounds.map(|(_, evaluated)| !evaluated.attempt.ended.outcome.is_completed()))

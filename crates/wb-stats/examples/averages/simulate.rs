@@ -82,5 +82,5 @@ fn stop((min_samples, max_samples): (usize, usize), values: &[f64]) -> usize {
 }
 
 fn summary(values: &[f64]) -> Summary {
-    Summary::of(&Samples::new(values).expect("drawn samples are finite"))
+    Summary::new(&Samples::new(values).expect("drawn samples are finite"))
 }

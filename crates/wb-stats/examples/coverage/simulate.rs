@@ -188,7 +188,7 @@ pub(crate) fn simulate_rule(source: Source, limits: Limits, spread: f64) -> Outc
             decision => Some(matches!(decision, Ok(SamplingDecision::Done(_)))),
         });
         let samples = Samples::new(&values[..n]).expect("drawn samples are finite");
-        let interval = Summary::of(&samples).median_interval;
+        let interval = Summary::new(&samples).median_interval;
         outcome.add(n, converged, interval.is_some_and(|interval| interval.contains(truth)));
         outcome.trend += is_significant(trend(&samples).map(|trend| trend.p_value));
         outcome.modes += is_significant(dip(&samples).map(|dip| dip.p_value));
@@ -203,7 +203,7 @@ pub(crate) fn simulate_fixed(source: Source, count: usize) -> Outcome {
     let mut outcome = Outcome::default();
     for_each_cell(source, count, SPREADS[0], |values| {
         let samples = Samples::new(values).expect("drawn samples are finite");
-        let interval = Summary::of(&samples).median_interval;
+        let interval = Summary::new(&samples).median_interval;
         outcome.add(count, false, interval.is_some_and(|interval| interval.contains(truth)));
         outcome.add_dependence(&samples);
     });

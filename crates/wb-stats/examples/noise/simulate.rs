@@ -66,7 +66,7 @@ impl Scenario {
             let increased: Vec<Vec<f64>> =
                 b.iter().map(|run| run.iter().map(|sample| sample * 1.1).collect()).collect();
             // Samples that are not above zero have no ratio, and raise no alarm.
-            let Some(replicates) = Replicates::of(&[model.to_vec()]) else { continue };
+            let Some(replicates) = Replicates::new(&[model.to_vec()]) else { continue };
             let significant = |p: Option<f64>| if p.is_some_and(|p| p <= 1.0 - CONFIDENCE) { weight } else { 0.0 };
             let ratio = replicates.noise.ratio(a, b);
             let difference = ratio.map_or(0.0, |ratio| ratio.ratio(CONFIDENCE).estimate.ln());

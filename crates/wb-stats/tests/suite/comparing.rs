@@ -38,6 +38,7 @@ fn equal_sides_raise_few_alarms(rows: &table::Simulation) {
     }
 }
 
+// Wilcoxon's test alone called equal medians of sides with different spreads different in 18 %.
 #[test]
 fn sides_that_vary_differently_seldom_raise_a_false_alarm() {
     unlike_sides_raise_few_alarms(&SOME);

@@ -48,11 +48,11 @@ proptest! {
     fn a_summary_is_ordered_and_only_its_interval_depends_on_time(
         (x, shuffled) in figures(1).prop_flat_map(|x| (Just(x.clone()), Just(x).prop_shuffle())),
     ) {
-        let summary = Summary::of(&samples(&x));
+        let summary = Summary::new(&samples(&x));
         prop_assert_eq!(Summary::of_unordered(&samples(&x)), Summary::of_unordered(&samples(&shuffled)));
         prop_assert_eq!(Summary { median_interval: None, ..summary.clone() }, Summary {
             median_interval: None,
-            ..Summary::of(&samples(&shuffled))
+            ..Summary::new(&samples(&shuffled))
         });
         let five = [summary.min, summary.q1, summary.median, summary.q3, summary.max];
         prop_assert!(five.is_sorted());
@@ -65,7 +65,7 @@ proptest! {
     fn a_change_of_unit_scales_everything(x in figures(6), power in -30..30_i32) {
         let unit = f64::from(power).exp2();
         let (before, after) = (samples(&x), samples(&x.iter().map(|x| x * unit).collect::<Vec<_>>()));
-        let (a, b) = (Summary::of(&before), Summary::of(&after));
+        let (a, b) = (Summary::new(&before), Summary::new(&after));
         prop_assert_eq!(a.median * unit, b.median);
         prop_assert_eq!(a.mean * unit, b.mean);
         prop_assert_eq!(a.mad * unit, b.mad);
@@ -127,7 +127,7 @@ proptest! {
     /// The figure that a rule converges by is the one that a summary shows.
     #[test]
     fn a_rule_decides_by_the_interval_of_the_summary(x in vec(1.0..100.0_f64, 6..30)) {
-        let expected = Dispersion::HalfWidthPercent(Summary::of(&samples(&x)).half_width_percent().unwrap());
+        let expected = Dispersion::HalfWidthPercent(Summary::new(&samples(&x)).half_width_percent().unwrap());
         for rule in [
             SamplingRule::Precision { percent: 0.0, min_samples: 6, max_samples: 6 },
             SamplingRule::External { min_samples: 6, max_samples: 6 },

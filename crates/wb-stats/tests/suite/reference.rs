@@ -29,7 +29,7 @@ fn near(actual: f64, expected: f64) {
 
 #[test]
 fn a_summary_agrees_with_numpy() {
-    let summary = Summary::of(&samples(&SKEWED));
+    let summary = Summary::new(&samples(&SKEWED));
     near(summary.mean, 12.449999999999998);
     near(summary.stddev.unwrap(), 0.8544003745317532);
     near(summary.stddev_percent.unwrap(), 6.862653610696815);

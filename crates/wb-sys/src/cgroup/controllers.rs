@@ -7,7 +7,6 @@ use crate::undo::ManagedResource;
 /// The mount of cgroup v2 that has controllers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerMount {
-    /// Its mount point.
     pub point: String,
     /// Its controllers, in the kernel's order.
     pub controllers: Vec<String>,
@@ -29,8 +28,8 @@ impl ControllerMount {
         })
     }
 
-    /// Finds the mount of a system.
-    pub fn of(root: &SysRoot) -> Option<Self> {
+    /// Detects the mount of a system.
+    pub fn detect(root: &SysRoot) -> Option<Self> {
         let mountinfo = root.text("/proc/self/mountinfo").ok()?;
         Self::find(&mountinfo, |path| root.text(path).ok())
     }

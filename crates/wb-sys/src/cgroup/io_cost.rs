@@ -177,6 +177,7 @@ pub fn qos_state(qos: &IocostQos) -> String {
 /// The line of a device in a file. The kernel prints none before the first use, and its own figures after `initial` was
 /// written, so all that begins like `initial` is one state.
 fn device_resource(what: &str, file: &str, device: &str, initial: &str) -> ManagedResource {
+    // A step with commands, as the files have a line for each device.
     const READ: &str = r#"while read -r number state; do [ "$number" = "$2" ] || continue
 case $state in "$3"*) ;; *) echo "$state"; exit;; esac; done < "$1"; echo default"#;
     const WRITE: &str = r#"case $1 in default) echo "$3 $4";; *) echo "$3 $1";; esac > "$2""#;

@@ -18,7 +18,7 @@ const UNLIMITED: u64 = i64::MAX as u64 & !0xffff;
 pub struct MemoryLimit {
     /// Memory that its processes can have together, page cache included, in bytes.
     pub limit: u64,
-    /// What of it is in use and is not page cache, which could be freed, in bytes.
+    /// The memory in use without page cache, which could be freed, in bytes.
     pub used: u64,
     /// What can still be swapped out, in bytes, as far as the system has swap; `None` without a limit.
     pub swap: Option<u64>,

@@ -57,7 +57,6 @@ pub struct Cgroup {
 /// CPU time of the processes that ever ran in a group, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// In user mode.
     pub user_ns: u64,
     /// In the kernel.
     pub system_ns: u64,

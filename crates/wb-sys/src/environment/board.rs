@@ -71,9 +71,10 @@ fn chipset(root: &SysRoot) -> Option<String> {
 
 /// Looks up a vendor and its device in `pci.ids`: lines `VENDOR  NAME`, each followed by lines `<tab>DEVICE  NAME`.
 fn pci_names(ids: &str, vendor: &str, device: &str) -> Option<String> {
-    let heading = format!("{vendor}  ");
-    let mut lines = ids.lines().skip_while(|line| !line.starts_with(&heading));
-    let vendor = lines.next()?.strip_prefix(&heading)?;
+    // The list has 40,000 lines, the first of which are comments.
+    let (_, rest) = ids.split_once(&format!("\n{vendor}  "))?;
+    let mut lines = rest.lines();
+    let vendor = lines.next()?;
     let of_vendor = lines.take_while(|line| line.starts_with(['\t', '#']));
     let devices = of_vendor.filter_map(|line| line.strip_prefix('\t')?.split_once("  "));
     let (_, device) = devices.into_iter().find(|(id, _)| *id == device)?;

@@ -79,6 +79,7 @@ mod tests {
         assert_eq!(late, Err(NoOutput::TimedOut));
     }
 
+    // Some programs do not know `--version`, and start working instead.
     #[test]
     fn a_program_cannot_create_files_in_its_working_folder() {
         let text = output(Path::new("sh"), &["-c", "echo x > left-behind && echo wrote"]).unwrap();

@@ -21,7 +21,7 @@ pub struct Mount {
     pub options: String,
 }
 
-/// The mounts visible to this process, by mount point. Of several at one mount point the topmost is returned.
+/// The mounts visible to this process, by mount point. If several are at one mount point, the topmost is returned.
 pub fn mounts(root: &SysRoot) -> BTreeMap<String, Mount> {
     parse(&root.text("/proc/self/mountinfo").unwrap_or_default())
 }

@@ -43,16 +43,27 @@ struct Package<'a> {
     arch: &'a str,
 }
 
-/// States of a package, as in dpkg(1), whose files are in use; a trigger that is still to run changes nothing about that.
+/// States of a package, as in dpkg(1), in which its files are in use; a pending trigger changes nothing about that.
 const IN_USE: [&str; 3] = ["installed", "triggers-awaited", "triggers-pending"];
 
 /// Parses a paragraph of dpkg's status file; None where the package is not installed.
 fn package(paragraph: &str) -> Option<Package<'_>> {
-    let field =
-        |name: &str| paragraph.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
-    let installed = IN_USE.contains(&field("Status")?.rsplit(' ').next()?);
-    let package =
-        Package { name: field("Package")?, version: field("Version")?, arch: field("Architecture").unwrap_or("") };
+    let (mut name, mut status, mut version, mut arch) = (None, None, None, None);
+    // In one pass: a system has tens of thousands of lines, and each run reads them twice.
+    for line in paragraph.lines() {
+        let (value, prefix) = match line.as_bytes().first() {
+            Some(b'P') => (&mut name, "Package:"),
+            Some(b'S') => (&mut status, "Status:"),
+            Some(b'V') => (&mut version, "Version:"),
+            Some(b'A') => (&mut arch, "Architecture:"),
+            _ => continue,
+        };
+        if let Some(text) = line.strip_prefix(prefix) {
+            *value = Some(text.trim());
+        }
+    }
+    let installed = IN_USE.contains(&status?.rsplit(' ').next()?);
+    let package = Package { name: name?, version: version?, arch: arch.unwrap_or("") };
     installed.then_some(package)
 }
 

@@ -66,9 +66,10 @@ fn environment_variables(root: &SysRoot) -> BTreeMap<String, String> {
 
 /// Masks secrets in a value, in search paths in each folder separately: their `:` is not that of `user:password`.
 fn masked(name: &str, value: &str) -> String {
-    match name.ends_with("PATH") {
-        true => value.split(':').map(secrets::mask_option).collect::<Vec<_>>().join(":"),
-        false => secrets::mask_command_line(value),
+    if name.ends_with("PATH") {
+        value.split(':').map(secrets::mask_option).collect::<Vec<_>>().join(":")
+    } else {
+        secrets::mask_command_line(value)
     }
 }
 

@@ -111,6 +111,7 @@ mod tests {
         assert_eq!(facts.hypervisor.as_deref(), Some("unnamed"));
     }
 
+    // For processors by AMD, `cache size` in /proc/cpuinfo is that of the second level.
     #[test]
     fn without_sys_the_cache_of_no_other_vendor_is_taken_for_the_last_level() {
         let container = fake_root::container();

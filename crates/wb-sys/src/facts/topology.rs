@@ -46,9 +46,10 @@ pub fn nodes(root: &SysRoot, cpus: &[Cpu], memory: Bytes) -> Vec<Node> {
         .map(|id| Node { id, cpus: usable(id), memory: memory::node_total(root, id) })
         .filter(|node| !node.cpus.is_empty() || node.memory > Bytes(0))
         .collect();
-    match nodes.is_empty() && !cpus.is_empty() {
-        true => vec![Node { id: 0, cpus: cpus.iter().map(|cpu| cpu.id).collect(), memory }],
-        false => nodes,
+    if nodes.is_empty() && !cpus.is_empty() {
+        vec![Node { id: 0, cpus: cpus.iter().map(|cpu| cpu.id).collect(), memory }]
+    } else {
+        nodes
     }
 }
 

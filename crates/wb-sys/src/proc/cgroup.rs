@@ -10,7 +10,7 @@ pub struct CgroupMembership<'a> {
 }
 
 impl<'a> CgroupMembership<'a> {
-    /// Whether the hierarchy is that of version 2.
+    /// Whether the hierarchy is version 2 (unified).
     pub fn is_unified(&self) -> bool {
         self.controllers.is_empty()
     }

@@ -13,7 +13,6 @@ pub struct CpuInfo {
     pub model: String,
     /// CPU flags (features), as named by the kernel.
     pub flags: BTreeSet<String>,
-    /// Microcode revision, where reported.
     pub microcode: Option<String>,
     /// Vendor of the processor, where reported: `GenuineIntel`.
     pub vendor: Option<String>,
@@ -147,6 +146,7 @@ mod tests {
         assert_eq!(unknown.model, "ARM, implementer 0x99 part 0x1");
     }
 
+    // Only the `isa` of RISC-V is a list with underscores.
     #[test]
     fn a_flag_with_an_underscore_is_not_split() {
         let info = CpuInfo::parse("processor: 0\nmodel name: x\nmicrocode: 0x1\nflags: sse4_2 avx\n");

@@ -7,7 +7,6 @@ pub struct MountInfo<'a> {
     pub device: &'a str,
     /// The folder of the file system that is mounted.
     pub root: &'a str,
-    /// The mount point.
     pub point: &'a str,
     /// The options of the mount.
     pub options: &'a str,
@@ -37,9 +36,33 @@ pub fn mounts(text: &str) -> impl Iterator<Item = MountInfo<'_>> {
     })
 }
 
+/// The mount that contains a path: the one with the longest mount point that is a prefix of it, and the last one if
+/// there are several.
+pub fn mount_of<'a>(text: &'a str, path: &str) -> Option<MountInfo<'a>> {
+    let contains = |point: &str| {
+        let rest = path.strip_prefix(point.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let found = mounts(text).map(|mount| (super::unescape(mount.point), mount));
+    found.filter(|(point, _)| contains(point)).max_by_key(|(point, _)| point.len()).map(|(_, mount)| mount)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_on_the_last_of_the_innermost_mounts() {
+        const MOUNTS: &str = "22 1 254:0 / / rw - ext4 /dev/vda rw\n\
+            23 22 0:21 / /proc rw - proc proc rw\n\
+            30 22 259:0 / /mnt rw - ext4 /dev/nvme0n1 rw\n\
+            31 30 259:5 / /mnt rw - xfs /dev/nvme1n1 rw\n";
+        let device = |path| mount_of(MOUNTS, path).unwrap().device;
+        assert_eq!(device("/mnt/scratch"), "259:5");
+        assert_eq!(device("/mnt"), "259:5");
+        assert_eq!(device("/mnt2"), "254:0");
+        assert_eq!(device("/"), "254:0");
+    }
 
     #[test]
     fn fields_are_found_whatever_the_number_of_optional_ones() {

@@ -7,7 +7,6 @@ use wb_model::Bytes;
 pub struct SwapArea<'a> {
     /// Its path as the kernel writes it: see [`unescape`](super::unescape).
     pub name: &'a str,
-    /// Its size.
     pub size: Bytes,
     /// Priority. Higher ones are used first; negative ones are assigned by the kernel in descending order.
     pub priority: i64,

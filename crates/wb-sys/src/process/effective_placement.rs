@@ -74,7 +74,8 @@ impl EffectivePlacement {
         }
     }
 
-    /// How a process has left its requested placement. This is checked often, so only what was requested is read.
+    /// Finds how a process has left its requested placement. This is checked often, so only the requested settings are
+    /// read.
     pub fn find_escapes(root: &SysRoot, pid: u32, requested: &Placement) -> Vec<String> {
         let effective = Self {
             memory_policy: if requested.memory_nodes.is_empty() { None } else { memory_policy(root, pid) },
@@ -84,8 +85,8 @@ impl EffectivePlacement {
         effective.escaped_bounds(requested)
     }
 
-    /// How the process has left its requested placement, after it had time to change it itself. A subset of the
-    /// requested CPUs is no difference: programs pin their threads to some of them.
+    /// Finds how the process has left its requested placement after it had time to change it itself. A subset of the
+    /// requested CPUs is no difference, since programs pin their threads to some of them.
     fn escaped_bounds(&self, requested: &Placement) -> Vec<String> {
         let is_subset = |cpus: &Vec<u32>| cpus.iter().all(|cpu| requested.cpus.contains(cpu));
         let cpus = self.cpus.clone().filter(|cpus| !is_subset(cpus));

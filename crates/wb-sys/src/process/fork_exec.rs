@@ -32,7 +32,6 @@ pub(super) struct ExecPlan {
     pub(super) argv: CStringArray,
     /// The complete environment, as `NAME=VALUE`.
     pub(super) env: CStringArray,
-    /// Working folder.
     pub(super) cwd: CString,
     /// Descriptors that become standard input, output and error.
     pub(super) stdio: [RawFd; 3],
@@ -162,7 +161,8 @@ unsafe fn run_child(plan: &ExecPlan, parent: c_int) -> ! {
     }
 }
 
-/// Applies what the new process inherits of the starter; after an error, errno is that of the failed step.
+/// Applies the settings that the new process inherits from the starter; after an error, errno is set by the failed
+/// step.
 ///
 /// # Safety
 /// As [`run_child`].

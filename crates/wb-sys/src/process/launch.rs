@@ -31,13 +31,9 @@ pub struct LaunchSpec<'a> {
     pub argv: &'a [String],
     /// The complete environment.
     pub env: &'a [(String, String)],
-    /// Working folder.
     pub cwd: &'a Path,
-    /// Standard input.
     pub stdin: BorrowedFd<'a>,
-    /// Standard output.
     pub stdout: BorrowedFd<'a>,
-    /// Standard error.
     pub stderr: BorrowedFd<'a>,
     /// Placement: CPUs, memory nodes, huge pages, address randomisation.
     pub placement: &'a Placement,
@@ -89,35 +85,25 @@ pub enum LaunchError {
     /// A string with a NUL byte, which no system call accepts.
     #[error("invalid string `{0}`: contains a NUL byte")]
     Nul(String),
-    /// A CPU or node number that is too high for any machine.
     #[error("invalid CPU or node number {0}: expected at most {MAX_CPU_OR_NODE}")]
     Number(u32),
-    /// The process could not be created.
     #[error("cannot create a process: {0}")]
     Fork(#[source] io::Error),
-    /// The program through which processes are launched may not be executed anywhere.
     #[error(
         "cannot store the starter, through which programs are executed, in memory (see the sysctl `vm.memfd_noexec`), \
          nor in the folder of weighbridge or of temporary files: {0}"
     )]
     Starter(#[source] io::Error),
-    /// The new process ended before it executed the program.
     #[error("it was ended before it executed the program")]
     Ended,
     /// A setup step of the new process failed.
     #[error("{step}: {source}")]
-    Step {
-        /// The failed step.
-        step: LaunchStep,
-        /// The cause.
-        source: io::Error,
-    },
+    Step { step: LaunchStep, source: io::Error },
 }
 
 /// A launched process.
 #[derive(Debug)]
 pub struct LaunchedProcess {
-    /// Process id.
     pub pid: u32,
     /// Whether it runs or waits at its gate.
     pub start: LaunchState,
@@ -126,7 +112,6 @@ pub struct LaunchedProcess {
 /// Whether a new process runs its program or waits at its gate.
 #[derive(Debug)]
 pub enum LaunchState {
-    /// It runs.
     Running {
         /// When the process was about to call execve, after all setup such as joining its cgroup: recorded by the
         /// process itself, by CLOCK_MONOTONIC in nanoseconds.
@@ -241,9 +226,10 @@ fn start(launch: &LaunchSpec, pid: u32, socket: Socket) -> Result<LaunchedProces
         joined.map_err(|source| LaunchError::Step { step: LaunchStep::Cgroup, source })?;
     }
     let suspended = SuspendedProcess(socket);
-    let start = match launch.suspended {
-        true => LaunchState::Suspended(suspended),
-        false => LaunchState::Running { started_ns: suspended.release()? },
+    let start = if launch.suspended {
+        LaunchState::Suspended(suspended)
+    } else {
+        LaunchState::Running { started_ns: suspended.release()? }
     };
     Ok(LaunchedProcess { pid, start })
 }
@@ -421,11 +407,19 @@ mod tests {
         std::fs::write(&source, PEAK_PROGRAM).unwrap();
         let compiled = Command::new("cc").args(["-O1", "-static", "-o"]).arg(&program).arg(&source).status().unwrap();
         assert!(compiled.success());
+        // The kernel counts pages by CPU (`percpu_counter`), and a reader misses what no CPU has added to the sum yet: up to
+        // a batch on each that the program ran on, of anonymous memory and of files. Here it runs on one.
+        let stat = std::fs::read_to_string("/proc/stat").unwrap();
+        let online = stat.lines().filter(|line| line.starts_with("cpu")).count() - 1;
+        let missed_kib = (2 * 4 * (2 * online).max(32) + 128) as f64;
+        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+        let cpu = (0..).find(|cpu| allowed.is_set(*cpu)).unwrap();
+        let pinned = Placement { cpus: vec![cpu.try_into().unwrap()], ..Placement::default() };
         // The smallest is as large as its C library.
         for (kib, expected_mib) in [(0, 0.7), (20 << 10, 20.7), (60 << 10, 60.7)] {
             for suspended in [false, true] {
                 let argv = [program.to_str().unwrap(), &kib.to_string()];
-                let Trial { launched, out } = trial(&argv, &Placement::default(), suspended, &[]);
+                let Trial { launched, out } = trial(&argv, &pinned, suspended, &[]);
                 let LaunchedProcess { pid, start } = launched.unwrap();
                 if let LaunchState::Suspended(process) = start {
                     process.release().unwrap();
@@ -433,8 +427,8 @@ mod tests {
                 let text = output(out);
                 let own_kib: f64 = text.split_whitespace().nth(1).unwrap().parse().unwrap();
                 let max_rss = reap(pid).unwrap().usage.max_rss as f64 / 1024.0;
-                assert!((max_rss - own_kib).abs() <= 0.2 * 1024.0, "{max_rss} KiB, by itself {own_kib} KiB");
-                assert!((own_kib / 1024.0 - expected_mib).abs() < 0.4, "{own_kib} KiB");
+                assert!((max_rss - own_kib).abs() <= missed_kib, "{max_rss} KiB, by itself {own_kib} KiB");
+                assert!((own_kib - 1024.0 * expected_mib).abs() <= missed_kib, "{own_kib} KiB");
             }
         }
         drop(own);

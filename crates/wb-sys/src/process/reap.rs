@@ -47,7 +47,8 @@ pub struct ResourceUsage {
 }
 
 impl ResourceUsage {
-    /// Sets the CPU time to that of its control group, if that is more: of descendants that nobody waited for.
+    /// Sets the CPU time to the CPU time of its control group, if that is more: it includes descendants that nobody
+    /// waited for.
     #[must_use]
     pub fn with_group(self, times: Option<CpuTimes>) -> Self {
         match times {
@@ -75,9 +76,7 @@ impl ResourceUsage {
 pub struct ReapedChild {
     /// Process id, free for reuse.
     pub pid: u32,
-    /// Exit status.
     pub status: ExitStatus,
-    /// Resource usage.
     pub usage: ResourceUsage,
 }
 

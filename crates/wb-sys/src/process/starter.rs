@@ -97,6 +97,7 @@ mod tests {
         assert_eq!(file.write(b"x").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
 
+    // What it needs would count as the memory of the workload.
     #[test]
     fn the_starter_is_far_smaller_than_a_small_workload() {
         assert!(PROGRAM.len() < 16 << 10, "{} bytes", PROGRAM.len());

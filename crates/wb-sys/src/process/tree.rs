@@ -19,15 +19,11 @@ const PF_KTHREAD: u64 = 0x0020_0000;
 /// A process or thread as reported by `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessStat {
-    /// Process id.
     pub pid: u32,
     /// Name, truncated by the kernel to 15 characters for programs.
     pub name: String,
-    /// Id of the parent.
     pub parent: u32,
-    /// Process group.
     pub group: u32,
-    /// Session.
     pub session: u32,
     /// State, as the kernel's letter: `R`, `S`, `Z`.
     pub state: char,
@@ -151,6 +147,7 @@ mod tests {
         parse_stat(&format!("{pid} (p) S {parent} {pid} {pid} 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 0")).unwrap()
     }
 
+    // A program may have any name: the last `)` ends it, not the first.
     #[test]
     fn a_name_with_parentheses_and_spaces_is_parsed() {
         let line = "7 (a) R 1 (b) S 3 5 6 0 -1 4194560 1 2 3 4 10 20 30 -1 20 0 1 0 99 1000 10";
@@ -186,6 +183,7 @@ mod tests {
         assert!(pids(&[9]).is_empty());
     }
 
+    // The id of a process that has ended may be that of another one.
     #[test]
     fn a_process_with_another_start_is_not_signalled() {
         let mut me = read_stat(&SysRoot::real(), std::process::id()).unwrap();

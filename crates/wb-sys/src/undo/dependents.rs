@@ -144,11 +144,10 @@ impl<'a> PendingRestore<'a> {
                 undone.push((self.entry(setting), RevertOutcome::Restored));
             }
         }
-        match failed.is_empty() {
-            true => Ok(()),
-            false => {
-                Err(ResourceError::Dependents { what: self.change.resource.description(), failed: failed.join("; ") })
-            }
+        if failed.is_empty() {
+            Ok(())
+        } else {
+            Err(ResourceError::Dependents { what: self.change.resource.description(), failed: failed.join("; ") })
         }
     }
 

@@ -23,7 +23,6 @@ const EXEC_TIMEOUT: Duration = Duration::from_secs(1);
 /// The process that holds the lock of the undo log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockHolder {
-    /// Process id.
     pub pid: u32,
     /// Its subcommand: `tune apply quiet`.
     pub subcommand: String,

@@ -23,43 +23,28 @@ pub enum UndoError {
         operation: &'static str,
         /// The file or folder.
         path: String,
-        /// The cause.
         source: io::Error,
     },
-    /// Another process is changing this machine.
     #[error("this machine is being changed by {}", .holder.as_ref().map_or("another process".to_owned(), LockHolder::to_string))]
     Locked {
         /// The holder of the lock, where known.
         holder: Option<LockHolder>,
     },
-    /// A line of the log that cannot be parsed.
     #[error("{path}: line {line}: {reason}")]
     Damaged {
-        /// Path of the log.
         path: String,
         /// Line number, from 1.
         line: usize,
-        /// The reason.
         reason: String,
     },
     /// A log written by a later version.
     #[error(
         "unsupported format {format} of the undo log {path}: expected at most {known}: revert with the version that wrote it"
     )]
-    UnsupportedFormat {
-        /// Path of the log.
-        path: String,
-        /// Format of the log.
-        format: u32,
-        /// Newest supported format.
-        known: u32,
-    },
+    UnsupportedFormat { path: String, format: u32, known: u32 },
     /// A file that is not an undo log is in its place.
     #[error("invalid undo log {path}: not written by this program: move it away")]
-    Foreign {
-        /// Path of the file.
-        path: String,
-    },
+    Foreign { path: String },
     /// Other users could have written the log.
     #[error("{0}: an undo log is executed, so it must be in a folder that only its owner can write to")]
     Untrusted(#[from] UntrustedPath),
@@ -133,10 +118,11 @@ impl UndoLog {
         let (root, by, changes) = (root.clone(), by.to_owned(), BTreeMap::new());
         let mut log = Self { root, store, owner: by, boot, changes, next: 0, lock };
         (log.changes, log.next) = replay(log.store.lines()?);
-        match log.changes.is_empty() {
+        if log.changes.is_empty() {
             // Left by a process that was killed after it had reverted everything.
-            true => log.store.remove().and_then(|()| log.store.remove_owners())?,
-            false => log.store.truncate_partial_line().and_then(|()| log.store.set_owners(&log.owners()))?,
+            log.store.remove().and_then(|()| log.store.remove_owners())?
+        } else {
+            log.store.truncate_partial_line().and_then(|()| log.store.set_owners(&log.owners()))?
         }
         Ok(log)
     }
@@ -221,6 +207,7 @@ impl UndoLog {
         self.store.append(&LogRecord::Change(change.clone()))?;
         self.next += 1;
         self.changes.insert(number, OpenChange { change, applied: None });
+        // Whether a failed change was made in part is unknown: it is taken for ours, and reverted.
         if let Err(error) = resource.set(&self.root, target, &self.lock) {
             self.undo(number, ConflictPolicy::Forget, &mut Vec::new())?;
             return Err(error.into());
@@ -276,10 +263,7 @@ impl UndoLog {
                 failed.push((change, error));
             }
         }
-        match failed.is_empty() {
-            true => Ok(undone),
-            false => Err(RevertError { undone, failed }),
-        }
+        if failed.is_empty() { Ok(undone) } else { Err(RevertError { undone, failed }) }
     }
 
     /// Reverts one change, and appends the outcomes of it and of its dependents to `undone`.

@@ -211,9 +211,10 @@ fn require_trusted(folder: &Path) -> Result<(), UndoError> {
     if metadata.uid() == 0 && uid != 0 {
         return Err(io_error("write", folder)(io::ErrorKind::PermissionDenied.into()));
     }
-    match metadata.is_symlink() {
-        true => Err(UntrustedPath::NotAFolder { path: folder.to_owned() }.into()),
-        false => Ok(trusted_path::require_private(folder)?),
+    if metadata.is_symlink() {
+        Err(UntrustedPath::NotAFolder { path: folder.to_owned() }.into())
+    } else {
+        Ok(trusted_path::require_private(folder)?)
     }
 }
 

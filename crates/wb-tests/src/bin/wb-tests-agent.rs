@@ -8,10 +8,10 @@ use std::sync::mpsc::channel;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use wb_contention_worker::io_latency::watch;
 use wb_hashd::{Hashd, HashdEvent};
 use wb_kernels::{himeno, linpack, memory_hog, ramspeed};
-use wb_tests::contention::io_latency::watch;
-use wb_tests::fio::device;
+use wb_workloads::fio::device;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 

@@ -10,9 +10,9 @@ use std::time::Instant;
 use guest::Guest;
 use steps::Lengths;
 use wb_agent::Worker;
+use wb_contention_worker::iocost_params::IocostParams;
+use wb_contention_worker::{ContentionError, Needs, Preparation, PreparedWorker};
 use wb_test_vm::GuestError;
-use wb_tests::contention::iocost_params::IocostParams;
-use wb_tests::contention::{ContentionError, Needs, Preparation, PreparedWorker};
 
 #[test]
 fn machine_without_controllers_of_cgroup_v2_is_refused() {
@@ -66,6 +66,8 @@ fn run(lengths: &Lengths) {
         done("latencies are counted");
         steps::enforcement(&worker, &params, lengths).await;
         done("weights are enforced");
+        steps::vrate(&worker, &params).await;
+        done("a vrate is waited for");
         steps::protection(&worker, lengths).await;
         done("a neighbour is protected");
         steps::faults(&worker, &params).await;

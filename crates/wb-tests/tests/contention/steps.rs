@@ -1,26 +1,27 @@
 //! What is measured in the guest, and what must be true of it.
 
 use wb_agent::{Command, Worker};
+use wb_contention_worker::enforcement::{self, EnforcementConfig};
+use wb_contention_worker::io_latency::LatencyWatch;
+use wb_contention_worker::iocost_params::{self, IocostParams, IocostParamsConfig, IocostParamsProgress, ParamStep};
+use wb_contention_worker::protection::{self, ProtectionConfig, ProtectionRecord};
+use wb_contention_worker::storage;
+use wb_contention_worker::{
+    Balloon, BlockDevice, ContentionError, Enforcement, IoControl, Needs, Preparation, PreparedWorker, Requirement,
+    Slice, SliceSettings, system, vrate,
+};
 use wb_hashd::{HashdConfig, HashdParams, HashdReport};
 use wb_model::{Bytes, Nanos};
 use wb_sys::cgroup::io_cost::{IocostModel, IocostQos};
-use wb_tests::contention::enforcement::{self, EnforcementConfig};
-use wb_tests::contention::io_latency::LatencyWatch;
-use wb_tests::contention::iocost_params::{self, IocostParams, IocostParamsConfig, IocostParamsProgress, ParamStep};
-use wb_tests::contention::protection::{self, ProtectionConfig, ProtectionRecord};
-use wb_tests::contention::storage;
-use wb_tests::contention::{
-    Balloon, BlockDevice, ContentionError, IoControl, Needs, Preparation, PreparedWorker, Requirement, Slice,
-    SliceSettings, system,
-};
 
 use crate::guest::FOLDER;
 
 const SECOND: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
 
+/// The disk of the guest has ext4, so that btrfs is missed wherever it is required.
 fn preparation(needs: Needs) -> Preparation {
-    Preparation::new(FOLDER, needs)
+    Preparation { force: needs == Needs::Everything, ..Preparation::new(FOLDER, needs) }
 }
 
 async fn run(worker: &Worker, script: &str) -> String {
@@ -45,13 +46,15 @@ pub(crate) async fn settings(worker: &Worker) -> String {
 /// Requirements are listed by name, and recorded only with `force`.
 pub(crate) async fn requirements(worker: &Worker) {
     let before = settings(worker).await;
-    let failed = PreparedWorker::new(worker, &preparation(Needs::Everything)).await.unwrap_err();
+    let unforced = |needs| Preparation { force: false, ..preparation(needs) };
+    let failed = PreparedWorker::new(worker, &unforced(Needs::Everything)).await.unwrap_err();
     let ContentionError::MissedRequirements(report) = failed else { panic!("{failed}") };
     let missed: Vec<Requirement> = report.missed.keys().copied().collect();
-    assert_eq!(missed, [Requirement::Swap, Requirement::SwapOnDevice], "{report:?}");
-    let forced = Preparation { force: true, ..preparation(Needs::Everything) };
-    let prepared = PreparedWorker::new(worker, &forced).await.unwrap();
-    assert_eq!(prepared.requirements(), &report);
+    assert_eq!(missed, [Requirement::Btrfs, Requirement::Swap, Requirement::SwapOnDevice], "{report:?}");
+    let found = PreparedWorker::new(worker, &preparation(Needs::Everything)).await.unwrap_err();
+    assert!(matches!(found, ContentionError::Indispensable(_)), "nothing replaces swap: {found}");
+    let prepared = PreparedWorker::new(worker, &unforced(Needs::Device)).await.unwrap();
+    assert!(prepared.requirements().is_met());
     let device = BlockDevice::named(worker, &prepared.device().name).await.unwrap();
     println!("{device:?}");
     assert_eq!((device.name.as_str(), device.model.as_str()), ("nvme0n1", "QEMU NVMe Ctrl"));
@@ -64,16 +67,25 @@ pub(crate) async fn requirements(worker: &Worker) {
     run(worker, "swapon /mnt/measured/swap").await;
     let device = BlockDevice::of_folder(worker, FOLDER).await.unwrap();
     assert_eq!(device.size, Bytes(6 << 30));
-    PreparedWorker::new(worker, &preparation(Needs::Everything)).await.unwrap().finish().await.unwrap();
+    PreparedWorker::new(worker, &unforced(Needs::Memory)).await.unwrap().finish().await.unwrap();
+    let passive = Preparation { enforcement: Enforcement::NONE, ..preparation(Needs::Everything) };
+    for (preparation, expected) in [
+        (preparation(Needs::Everything), vec![Requirement::Btrfs]),
+        (passive, vec![Requirement::Btrfs, Requirement::NoWbt, Requirement::HostCriticalServices]),
+    ] {
+        let forced = PreparedWorker::new(worker, &preparation).await.unwrap();
+        let missed: Vec<Requirement> = forced.requirements().missed.keys().copied().collect();
+        assert_eq!(missed, expected, "{:?}", forced.requirements());
+        forced.finish().await.unwrap();
+    }
+    assert_eq!(settings(worker).await, before);
 }
 
 /// How long is measured.
 pub(crate) struct Lengths {
     /// Each load of `iocost-params`.
     load: Nanos,
-    /// What both readers get.
     readers: Nanos,
-    /// Each hog.
     hog: Nanos,
 }
 
@@ -150,6 +162,31 @@ pub(crate) async fn enforcement(worker: &Worker, params: &IocostParams, lengths:
     prepared.finish().await.unwrap();
     println!("{result:?}");
     assert!((result.ratio / result.expected - 1.0).abs() <= 0.2, "{result:?}");
+}
+
+/// The kernel leaves an idle device at the vrate of the setting before, until it is waited for.
+pub(crate) async fn vrate(worker: &Worker, params: &IocostParams) {
+    let fixed = |vrate| IoControl::On(params.model, IocostQos { min: vrate, max: vrate, ..params.qos });
+    let mut preparation = preparation(Needs::Everything);
+    preparation.io_control = fixed(50.0);
+    preparation.slices = storage::slices();
+    let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
+    for bounds in [49.0..=51.0, 9.0..=11.0, 89.0..=91.0] {
+        let vrate = (bounds.start() + bounds.end()) / 2.0;
+        prepared.set_io_control(fixed(vrate)).await.unwrap();
+        let before = current_vrate(worker).await;
+        vrate::settle(&prepared, &bounds).await.unwrap();
+        let after = current_vrate(worker).await;
+        println!("vrate of {vrate}: {before}, then {after}");
+        assert!(!bounds.contains(&before), "{before} is where it should be at once, so that nothing is waited for");
+        assert!(bounds.contains(&after), "{after} of {vrate}");
+    }
+    prepared.finish().await.unwrap();
+}
+
+async fn current_vrate(worker: &Worker) -> f64 {
+    let text = run(worker, "sed -n 's/.*cost.vrate=\\([0-9.]*\\).*/\\1/p' /sys/fs/cgroup/io.stat").await;
+    text.trim().parse().unwrap()
 }
 
 /// Memory that the balloon leaves to hashd and to the hog.

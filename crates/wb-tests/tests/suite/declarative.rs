@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::common::{Cell, Sample, has, parse_test, text, with_cell, with_cell_of};
+use wb_declarative::DeclarativeTest;
 use wb_model::{Bytes, Gate, Nanos, ParamValue, Validity};
-use wb_tests::{DeclarativeTest, Failure};
+use wb_test::Failure;
+
+use crate::common::{Cell, Sample, has, parse_test, text, with_cell, with_cell_of};
 
 /// Calls `body` with a valid short sample of a built-in test; skipped if a program is missing.
 fn with_builtin(test: &str, programs: &[&str], given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell, Sample)) {
@@ -299,7 +301,7 @@ fn a_fixed_command_has_a_finding_about_its_effort() {
         assert_eq!(sample.assert_valid().value("throughput/value"), 3000.0);
         let process = sample.json("run.process.json");
         assert_eq!(process["stdout-bytes"], 13);
-        assert_eq!(process["stdout-sha256"], wb_model::Sha256::of(b"value 3 kops\n").as_str());
+        assert_eq!(process["stdout-sha256"], wb_model::Sha256::digest(b"value 3 kops\n").as_str());
         let finding =
             "cannot verify that the run time depends on the work: the command has neither {work} nor {seconds}";
         assert_eq!(sample.findings, [finding]);
@@ -439,7 +441,7 @@ fn a_service_that_is_never_ready_is_a_crash() {
 
 #[test]
 fn standard_output_is_kept_hashed_or_discarded() {
-    let hash = wb_model::Sha256::of(b"hello\n");
+    let hash = wb_model::Sha256::digest(b"hello\n");
     for (extra, capture, recorded, is_kept) in [
         ("", "hash", Some(&hash), false),
         ("stdout = \"hash\"", "hash", Some(&hash), false),

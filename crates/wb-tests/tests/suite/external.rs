@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{has, parse_test, text, with_cell_of};
+use wb_declarative::DeclarativeTest;
 use wb_model::{Gate, ParamValue, Validity};
-use wb_tests::{DeclarativeTest, Failure};
+use wb_test::Failure;
+
+use crate::common::{has, parse_test, text, with_cell_of};
 
 /// A runner that runs these lines of shell after its event `hello`.
 fn runner(lines: &str) -> Arc<DeclarativeTest> {

@@ -5,8 +5,8 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::process::{Command as Program, Stdio};
 
 use serde_json::json;
-use wb_tests::Failure;
-use wb_tests::fio::Fio;
+use wb_test::Failure;
+use wb_workloads::fio::Fio;
 
 use crate::common::{Sample, has};
 use crate::fio_common::{extended, short_params, take_sample, take_samples};
@@ -183,7 +183,7 @@ fn a_users_job_file_is_run() {
     let text =
         "[global]\nbs=$@\nruntime=300ms\ntime_based\nioengine=psync\n[job-$target]\nfilename=$target\nrw=$@\nsize=4m\n";
     fs::write(&path, text).unwrap();
-    let sha256 = wb_model::Sha256::of(text.as_bytes());
+    let sha256 = wb_model::Sha256::digest(text.as_bytes());
     let script = folder.path().join("before");
     fs::write(&script, "#!/bin/sh\necho before\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
@@ -227,7 +227,7 @@ fn a_block_device_must_be_unused_and_allowed() {
     // The same device, named by a job file of the user.
     let job_file = folder.path().join("own.fio");
     fs::write(&job_file, format!("[own]\nrw=$@\nbs=$@\nsize=1m\nfilename={path}\n")).unwrap();
-    let sha256 = wb_model::Sha256::of(&fs::read(&job_file).unwrap());
+    let sha256 = wb_model::Sha256::digest(&fs::read(&job_file).unwrap());
     let refusal_of_named = refusal(json!({
         "allow-destroy": true, "test-types": "randwrite", "job-file": job_file, "job-file-sha256": sha256.as_str(),
     }));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use wb_agent::Worker;
-use wb_model::{Nanos, Params, Placement, Purpose};
-use wb_tests::{Attempt, Failure, Test, TestCell};
+use wb_model::{AttemptPurpose, Nanos, Params, Placement};
+use wb_test::{Attempt, Failure, Test, TestCell};
 
 use crate::common::{Sample, with_worker, worker_context};
 
@@ -43,7 +43,7 @@ async fn samples(cell: &dyn TestCell, worker: &Worker, count: usize) -> Result<V
     let mut all = Vec::new();
     for sample in 0..count {
         let min_time = Nanos(500_000_000);
-        let mut attempt = Attempt::new(new_context().await?, Purpose::Sample, sample as u32, min_time, None);
+        let mut attempt = Attempt::new(new_context().await?, AttemptPurpose::Sample, sample as u32, min_time, None);
         cell.sample(&mut prepared, &mut attempt).await?;
         let (_, record) = attempt.into_parts();
         all.push(Sample::evaluate(cell, &record));

@@ -4,15 +4,16 @@ use std::fs;
 use std::process::{Command as Program, Stdio};
 
 use serde_json::json;
-use wb_tests::Failure;
-use wb_tests::fio_libblkio::FioLibblkio;
+use wb_test::Failure;
+use wb_workloads::fio_export::Export;
+use wb_workloads::fio_libblkio::FioLibblkio;
 
 use crate::common::{Sample, has};
 use crate::fio_common::{extended, short_params, take_sample};
 
 fn sample(extra: serde_json::Value) -> Result<Sample, Failure> {
     let params = extended(short_params(), json!({ "test-types": "randrw" }));
-    take_sample(FioLibblkio, extended(params, extra))
+    take_sample(Export(FioLibblkio), extended(params, extra))
 }
 
 /// Whether fio has the engine, according to fio.

@@ -1,8 +1,9 @@
 //! A short sample with the real fio and qemu-nbd.
 
 use serde_json::json;
-use wb_tests::Failure;
-use wb_tests::fio_nbd::FioNbd;
+use wb_test::Failure;
+use wb_workloads::fio_export::Export;
+use wb_workloads::fio_nbd::FioNbd;
 
 use crate::common::has;
 use crate::fio_common::{extended, short_params, take_sample};
@@ -13,7 +14,7 @@ fn an_export_is_measured_and_removed() {
         return;
     }
     let params = extended(short_params(), json!({ "test-types": "randrw", "iodepth": 32 }));
-    let sample = match take_sample(FioNbd, params) {
+    let sample = match take_sample(Export(FioNbd), params) {
         Ok(sample) => sample,
         Err(Failure::Refused { reason }) if reason.contains("unknown ioengine `nbd`") => {
             wb_test_skip::skip!("{reason}");

@@ -1,9 +1,10 @@
 //! Short samples of the tests that run kernels, and of external linpack programs.
 
-use crate::common::{has, text, with_cell};
 use wb_model::outcome::Gate;
 use wb_model::{Class, MetricKey, ParamValue, Validity};
-use wb_tests::Failure;
+use wb_test::Failure;
+
+use crate::common::{has, text, with_cell};
 
 #[test]
 fn ramspeed_measures_every_mode_and_kind() {

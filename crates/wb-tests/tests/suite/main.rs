@@ -11,3 +11,4 @@ mod fio_libblkio;
 mod fio_nbd;
 mod kernels;
 mod redis;
+mod registry;

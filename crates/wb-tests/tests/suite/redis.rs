@@ -1,8 +1,9 @@
 //! Short samples with the real redis.
 
-use crate::common::{Cell, has, text, with_cell};
 use wb_model::ParamValue;
-use wb_tests::Failure;
+use wb_test::Failure;
+
+use crate::common::{Cell, has, text, with_cell};
 
 /// Calls `body` with a cell of few requests over few keys; skipped without redis.
 fn with_redis(given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell)) {
@@ -48,6 +49,7 @@ fn a_calibrated_number_of_requests_is_reused() {
     }
 }
 
+// The least number of requests takes less than a tick of the clock of redis-benchmark.
 #[test]
 fn one_client_is_calibrated_although_the_first_trial_is_too_short() {
     let given = [("command", text("get")), ("requests", text("auto")), ("clients", ParamValue::Integer(1))];

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 use wb_session::bisect::DEFAULT_THRESHOLD;
+use wb_session::options::parse_text_path;
 
-use super::{parse_text_path, parse_threshold};
+use super::parse_threshold;
 
 /// Exit statuses of `bisect step`, printed after its help.
 pub(crate) const STEP_EXIT_STATUS: &str = "exit status of `step`: 0 good, 1 bad, 125 undecided (git skips the revision), 128 error, \

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use wb_model::Nanos;
-
-use super::HostSelectionFlags;
+use wb_session::HostSelection;
 
 /// Exit statuses of `clean`, printed after its help.
 pub(crate) const AFTER_HELP: &str = "Without --images, --programs, --logs and --parameters, all four are removed.\n\n\
@@ -41,7 +40,7 @@ pub(crate) struct CleanArgs {
     pub(crate) yes: bool,
     /// Machines to clean; last, because its help heading applies to all flags after it
     #[command(flatten)]
-    pub(crate) hosts: HostSelectionFlags,
+    pub(crate) hosts: HostSelection,
 }
 
 /// Parses a duration with a unit: a number alone would be seconds, of which nobody thinks when old items are removed.

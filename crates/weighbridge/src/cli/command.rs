@@ -112,6 +112,9 @@ pub(crate) enum Command {
     /// Run a latency-sensitive request workload over files, memory and CPU
     #[command(after_help = hashd::AFTER_HELP)]
     Hashd(Box<hashd::HashdArgs>),
+    /// Check what contention benches require of this machine
+    #[command(after_help = "exit status: 0 everything is there, 1 error, 3 something is missed")]
+    Deps(contention::DepsArgs),
     /// Merge results of iocost-tune from several runs into one, and solve it again
     #[command(after_help = contention::MERGE_AFTER_HELP)]
     Merge(contention::MergeArgs),

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::parse_text_path;
 use clap::Args;
 use wb_contention::QosOverride;
 use wb_contention::spec::parse_override;
 use wb_contention::system::TimeScale;
 use wb_diagnostics::Diagnostic;
 use wb_model::Bytes;
+use wb_session::options::parse_text_path;
 
 /// What is merged, printed after the help of `merge`.
 pub(crate) const MERGE_AFTER_HELP: &str = "Only results with the same versions, memory profile, device model and \
@@ -22,6 +22,10 @@ pub(crate) struct SequenceFlags {
     /// Folder of hashd's files and of committed parameters, on the storage device [default: /var/lib/weighbridge]
     #[arg(long, value_name = "DIR", value_parser = parse_text_path)]
     pub(crate) dir: Option<PathBuf>,
+    /// Files with specifications of benches, before those that are arguments: some on each line, `#` begins a comment; or
+    /// a job file of resctl-bench
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) file: Vec<PathBuf>,
     /// Storage device [default: that of --dir]
     #[arg(long, value_name = "NAME")]
     pub(crate) dev: Option<String>,
@@ -56,10 +60,11 @@ pub(crate) struct MemProfile(pub(crate) Option<u32>);
 impl SequenceFlags {
     /// The first flag that is given.
     pub(crate) fn first_given(&self) -> Option<&'static str> {
-        let Self { dir, dev, mem_profile, mem_avail, iocost_from_sys, iocost_qos, swappiness, force, time_scale } =
+        let Self { dir, file, dev, mem_profile, mem_avail, iocost_from_sys, iocost_qos, swappiness, force, time_scale } =
             self;
         let flags = [
             (dir.is_some(), "--dir"),
+            (!file.is_empty(), "--file"),
             (dev.is_some(), "--dev"),
             (mem_profile.is_some(), "--mem-profile"),
             (mem_avail.is_some(), "--mem-avail"),
@@ -71,6 +76,23 @@ impl SequenceFlags {
         ];
         flags.into_iter().find(|(is_given, _)| *is_given).map(|(_, flag)| flag)
     }
+}
+
+/// `deps`
+#[derive(Debug, Args)]
+pub(crate) struct DepsArgs {
+    /// Contention benches, with `passive` as in `run` [default: all]
+    #[arg(value_name = "BENCH")]
+    pub(crate) benches: Vec<String>,
+    /// Folder of hashd's files, on the storage device [default: /var/lib/weighbridge]
+    #[arg(long, value_name = "DIR", value_parser = parse_text_path)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Storage device [default: that of --dir]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) dev: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// `merge`

@@ -15,7 +15,7 @@ pub(super) fn show_defaults(program: Command) -> Command {
         ("budget".to_owned(), value(&sampling.budget(true))),
         ("huge-pages".to_owned(), value(&HugePages::default())),
     ]);
-    let matrices = fields(&wb_tests::peers::Params::default());
+    let matrices = fields(&wb_peers_worker::PeersParams::default());
     let add = |command: Command, defaults: &Map<String, Value>| command.mut_args(|arg| with_default(arg, defaults));
     let add_folder = |command, prefix: &str| add(command, &Map::from_iter([("into".to_owned(), folder(prefix))]));
     let mut program = each_command(program, &|command| add(command, &shared));

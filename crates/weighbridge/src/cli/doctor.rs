@@ -1,8 +1,7 @@
 //! Arguments of `doctor`.
 
 use clap::Args;
-
-use super::HostSelectionFlags;
+use wb_session::HostSelection;
 
 /// `doctor`
 #[derive(Debug, Args)]
@@ -15,5 +14,5 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
     /// Machines to check; this one by default
     #[command(flatten)]
-    pub(crate) hosts: HostSelectionFlags,
+    pub(crate) hosts: HostSelection,
 }

@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Compare", &["compare", "ab", "calibrate", "bisect", "model", "analyze", "nearest", "strip"]),
     ("Machines", &["tune", "profile", "clean"]),
     ("Network", &["net"]),
-    ("Contention", &["hashd", "merge"]),
+    ("Contention", &["deps", "hashd", "merge"]),
     ("Other", &["exec", "schema", "completions", "man", "help"]),
 ];
 

@@ -18,16 +18,18 @@ exit status: 0 everything imported, 3 something was skipped or had failed when i
 /// `import`
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Results of pbench (result.json), fio, iperf3, hyperfine, Google Benchmark (JSON), the Phoronix Test Suite
-    /// (composite.xml) or libp2p's performance suites (results.yaml, results.md), and folders of such files
+    /// Results of pbench and resctl-bench (result.json), fio, iperf3, hyperfine, Google Benchmark (JSON), the Phoronix Test
+    /// Suite (composite.xml) or libp2p's performance suites (results.yaml, results.md), and folders of such files
     #[arg(value_name = "FILE|FOLDER", required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// Run folder; an existing one is extended, and nothing in it is lost
     #[arg(long, short = 'i', visible_short_alias = 'o', value_name = "DIR")]
     pub(crate) into: PathBuf,
-    /// Format of all files: pbench, fio, iperf3, hyperfine, google-benchmark, phoronix or libp2p; detected for each file if
-    /// not given
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        help = format!("Format of all files: {}; detected for each file if not given", Format::names())
+    )]
     pub(crate) format: Option<Format>,
     /// Name of the test, if not that of its program: `fio-json`, `pbench-fio`
     #[arg(long, value_name = "NAME")]

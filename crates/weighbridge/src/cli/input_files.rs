@@ -33,7 +33,8 @@ pub(super) fn input_files(command: &Command, matches: &ArgMatches) -> BTreeSet<P
 
 fn named_files(value: &OsStr) -> Vec<PathBuf> {
     let bytes = value.as_bytes();
-    let behind_name = bytes.iter().position(|byte| *byte == b'=').map_or(&bytes[..0], |at| &bytes[at + 1..]);
+    let behind_name =
+        bytes.iter().position(|byte| *byte == b'=').map_or(&bytes[..0], |position| &bytes[position + 1..]);
     let parts = bytes.split(|byte| *byte == b',').chain(behind_name.split(|byte| *byte == b','));
     let candidates = [bytes, behind_name].into_iter().chain(parts).map(|part| Path::new(OsStr::from_bytes(part)));
     // What cannot be resolved is no file that exists.

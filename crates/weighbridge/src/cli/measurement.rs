@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use wb_model::Nanos;
 use wb_plan::SamplingOrder;
+use wb_session::HostOptions;
 
 use super::values::{parse_command_line, parse_percent};
-use super::{HostFlags, PlacementFlags, SelectionFlags, enum_parser, whole_number};
+use super::{PlacementFlags, SelectionFlags, enum_parser, whole_number};
 
 /// Flags that select what is measured, how and where
 #[derive(Debug, Args)]
@@ -43,7 +44,7 @@ pub(crate) struct CellFlags {
     pub(crate) sampling: SamplingFlags,
     /// Hosts to measure on
     #[command(flatten)]
-    pub(crate) hosts: HostFlags,
+    pub(crate) hosts: HostOptions,
     /// Placement of measured processes
     #[command(flatten)]
     pub(crate) placement: PlacementFlags,

@@ -101,7 +101,7 @@ const UPERF_HELP: &str = "Variables of the profile are taken from the environmen
     exit status: 0 measured, 1 not started, 3 connection lost, run failed or feature unsupported, 130 interrupted";
 
 const IPERF3_HELP: &str = "Both sides need a token: in the environment variable WEIGHBRIDGE_NET_TOKEN, or by --token-file.\n\n\
-    exit status: 0 measured, 1 not started, 3 connection lost, run failed or feature unsupported, 130 interrupted";
+    exit status: 0 measured, 1 not measured or interrupted, as in iperf3";
 
 /// Identity of this side, and trusted peers
 #[derive(Debug, Args)]

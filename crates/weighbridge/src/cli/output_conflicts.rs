@@ -78,7 +78,7 @@ fn is_stream(file: &OutputPath) -> bool {
 
 /// The file that is written. A path that cannot be followed is reported when it is opened.
 fn resolve(path: &Path) -> PathBuf {
-    match OutputTarget::of(path) {
+    match OutputTarget::new(path) {
         Ok(OutputTarget::File(file)) => file,
         _ => path.to_owned(),
     }

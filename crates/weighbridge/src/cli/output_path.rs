@@ -30,7 +30,7 @@ impl OutputPath {
     /// Whether this is standard output: `-`, or a name of it such as `/dev/stdout`.
     pub(crate) fn is_standard_output(&self) -> bool {
         // What cannot be followed is reported when it is opened.
-        OutputTarget::of(&self.0).is_ok_and(|target| target == OutputTarget::StandardOutput)
+        OutputTarget::new(&self.0).is_ok_and(|target| target == OutputTarget::StandardOutput)
     }
 }
 
@@ -87,7 +87,7 @@ impl From<PathBuf> for OutputFolder {
 /// Parses a prefix, given the ends of its names. It cannot be what takes a single output: it has several files. An end
 /// `.csv` is dropped: it is often given as if the prefix were a file.
 pub(crate) fn prefix_parser(ends: &'static [&'static str]) -> impl TypedValueParser<Value = OutputPrefix> {
-    OsStringValueParser::new().try_map(move |text| match OutputTarget::of(Path::new(&text)) {
+    OsStringValueParser::new().try_map(move |text| match OutputTarget::new(Path::new(&text)) {
         Ok(OutputTarget::StandardOutput) => {
             Err("expected the beginning of the names of several files, not standard output")
         }

@@ -6,8 +6,9 @@ use clap::{Args, Subcommand};
 use wb_model::{Bytes, Nanos};
 use wb_peers::SelectionFlags;
 use wb_peers::selection::SelectIgnore;
+use wb_session::PreparationOptions;
 
-use super::{CellFlags, KeyValueParser, OutputFolder, PreparationFlags, RunFolderFlags, whole_number};
+use super::{CellFlags, KeyValueParser, OutputFolder, RunFolderFlags, whole_number};
 
 /// The notation of filters.
 const FILTERS: &str = "FILTER is a list of patterns separated by `|`. A pattern is a part of a name, `glob:GLOB`, `re:REGEX`, \
@@ -72,13 +73,19 @@ pub(crate) struct PeersRunArgs {
     pub(crate) cells: CellFlags,
     /// Preparation of machines before measuring
     #[command(flatten)]
-    pub(crate) preparation: PreparationFlags,
+    pub(crate) preparation: PreparationOptions,
 }
 
 /// What the endpoints of a cell transfer in one sample
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Workload of a sample")]
 pub(crate) struct WorkloadFlags {
+    /// Transfer for a fixed time, once in each direction, in place of fixed sizes
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["iterations", "as_suite"])]
+    pub(crate) duration: Option<Nanos>,
+    /// Start of such a transfer that is cut off [default: as much as is not steady yet]
+    #[arg(long, value_name = "TIME", requires = "duration")]
+    pub(crate) omit: Option<Nanos>,
     /// Number of uploads and of downloads
     #[arg(long, value_name = "N", value_parser = whole_number::<u32, 0>)]
     pub(crate) iterations: Option<u32>,
@@ -91,12 +98,9 @@ pub(crate) struct WorkloadFlags {
     /// Number of round trips of one byte
     #[arg(long, value_name = "N", value_parser = whole_number::<u32, 0>)]
     pub(crate) latency_iterations: Option<u32>,
-    /// Time limit of an iteration
+    /// Time limit of an iteration, without its `--duration`
     #[arg(long, value_name = "TIME")]
     pub(crate) iteration_limit: Option<Nanos>,
-    /// Duration passed to endpoints as `{duration}` or $DURATION
-    #[arg(long, value_name = "TIME")]
-    pub(crate) duration: Option<Nanos>,
     /// Use the defaults of libp2p's suites: 10 iterations of 1 GiB, 100 round trips
     #[arg(long)]
     pub(crate) as_suite: bool,
@@ -185,7 +189,6 @@ pub(crate) struct MatrixFlags {
 }
 
 impl MatrixFlags {
-    /// The selection.
     pub(crate) fn to_selection(&self) -> SelectionFlags {
         let both = |select: &Option<String>, ignore: &Option<String>| SelectIgnore {
             select: select.clone(),

@@ -2,9 +2,8 @@
 
 use clap::{Args, Subcommand};
 use wb_model::Nanos;
-
-use super::HostSelectionFlags;
-use super::hosts::parse_existing_folder;
+use wb_session::HostSelection;
+use wb_session::options::parse_existing_folder;
 
 /// `profile`
 #[derive(Debug, Subcommand)]
@@ -51,7 +50,7 @@ pub(crate) struct ImageArgs {
     pub(crate) image: String,
     /// Hosts that cache the image; this machine by default
     #[command(flatten)]
-    pub(crate) hosts: HostSelectionFlags,
+    pub(crate) hosts: HostSelection,
 }
 
 /// `profile revert`
@@ -59,7 +58,7 @@ pub(crate) struct ImageArgs {
 pub(crate) struct ProfileRevertArgs {
     /// Hosts to revert; this machine by default
     #[command(flatten)]
-    pub(crate) hosts: HostSelectionFlags,
+    pub(crate) hosts: HostSelection,
     /// Time limit for a reboot, needed if a kernel still has arguments of a profile
     #[arg(long, value_name = "TIME", default_value = "10min")]
     pub(crate) reboot_limit: Nanos,

@@ -60,6 +60,9 @@ pub(crate) struct SummaryArgs {
 /// `format`
 #[derive(Debug, Args)]
 pub(crate) struct FormatArgs {
+    /// Show the kernel's statistics of the contention bench `storage`; `-RR` shows all of them
+    #[arg(short = 'R', long, action = clap::ArgAction::Count)]
+    pub(crate) rstat: u8,
     /// The run to read
     #[command(flatten)]
     pub(crate) read: ReadArgs,
@@ -80,6 +83,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) selection: SelectionFlags,
     /// Write PREFIX.csv (one row per metric of a cell) and PREFIX-samples.csv (one row per sample and metric)
+    // An end `.csv` is dropped: people give the name of the file.
     #[arg(long, value_name = "PREFIX", value_parser = prefix_parser(&[".csv", "-samples.csv"]))]
     pub(crate) csv: Option<OutputPrefix>,
     /// Print the study as JSON

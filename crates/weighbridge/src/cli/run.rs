@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use wb_session::PreparationOptions;
 
 use super::contention::SequenceFlags;
 use super::values::parse_command_line;
-use super::{KeyValueParser, MeasurementFlags, PreparationFlags, whole_number};
+use super::{KeyValueParser, MeasurementFlags, whole_number};
 
 /// Run folder, metadata, publishing and secrets
 #[derive(Debug, Args)]
@@ -63,7 +64,7 @@ pub(crate) struct RunArgs {
     pub(crate) measurement: MeasurementFlags,
     /// Preparation of machines before measuring
     #[command(flatten)]
-    pub(crate) preparation: PreparationFlags,
+    pub(crate) preparation: PreparationOptions,
     /// Options of contention benches
     #[command(flatten)]
     pub(crate) contention: SequenceFlags,
@@ -86,7 +87,7 @@ pub(crate) struct PlanArgs {
     pub(crate) measurement: MeasurementFlags,
     /// Preparation of machines; only checked, not executed
     #[command(flatten)]
-    pub(crate) preparation: PreparationFlags,
+    pub(crate) preparation: PreparationOptions,
     /// Options of contention benches
     #[command(flatten)]
     pub(crate) contention: SequenceFlags,

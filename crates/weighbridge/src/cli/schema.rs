@@ -75,6 +75,8 @@ pub(crate) enum SchemaName {
     HashdSizingLine,
     /// Output of `peers list --json`
     PeersList,
+    /// Output of `deps --json`
+    Dependencies,
     /// result.json of a contention bench; the output of `summary --json` with benches is a list of these
     BenchResult,
     /// The event `sequence` of journal.jsonl

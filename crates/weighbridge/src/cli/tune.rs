@@ -1,8 +1,7 @@
 //! Arguments of `tune`.
 
 use clap::{Args, Subcommand};
-
-use super::HostSelectionFlags;
+use wb_session::HostSelection;
 
 /// `tune`
 #[derive(Debug, Subcommand)]
@@ -36,7 +35,7 @@ pub(crate) struct TuneStatusArgs {
     pub(crate) json: bool,
     /// Machines to act on; this one by default
     #[command(flatten)]
-    pub(crate) hosts: HostSelectionFlags,
+    pub(crate) hosts: HostSelection,
 }
 
 /// `tune apply`
@@ -51,7 +50,7 @@ pub(crate) struct TuneApplyArgs {
     pub(crate) json: bool,
     /// Machines to act on; this one by default
     #[command(flatten)]
-    pub(crate) hosts: HostSelectionFlags,
+    pub(crate) hosts: HostSelection,
 }
 
 /// `tune revert`
@@ -65,5 +64,5 @@ pub(crate) struct TuneRevertArgs {
     pub(crate) json: bool,
     /// Machines to act on; this one by default
     #[command(flatten)]
-    pub(crate) hosts: HostSelectionFlags,
+    pub(crate) hosts: HostSelection,
 }

@@ -51,7 +51,11 @@ impl UsageError {
                 let given = text(ContextKind::InvalidSubcommand);
                 let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
                 let nearest = suggest(&given, visible.map(Command::get_name));
-                let help = help_with_suggestion(nearest.as_ref(), &format!("`{path} --help` lists all commands"));
+                let all = format!("`{path} --help` lists all commands");
+                let help = match FOREIGN.iter().find(|(name, _)| *name == given) {
+                    Some((_, replacement)) => (*replacement).to_owned(),
+                    None => help_with_suggestion(nearest.as_ref(), &all),
+                };
                 Self { what: format!("unknown command `{given}`"), help }
             }
             ErrorKind::MissingSubcommand => {
@@ -102,9 +106,10 @@ impl UsageError {
             }
             ErrorKind::ArgumentConflict if error.get(ContextKind::PriorArg).is_some() => {
                 let others = quoted(error.get(ContextKind::PriorArg));
-                let what = match others == format!("`{arg}`") {
-                    true => format!("`{arg}` is given more than once"),
-                    false => format!("`{arg}` and {others} are mutually exclusive"),
+                let what = if others == format!("`{arg}`") {
+                    format!("`{arg}` is given more than once")
+                } else {
+                    format!("`{arg}` and {others} are mutually exclusive")
                 };
                 Self { what, help: format!("remove one. {options}") }
             }
@@ -116,6 +121,12 @@ impl UsageError {
         }
     }
 }
+
+/// Commands of resctl-bench without a counterpart of the same name, with what to do instead.
+const FOREIGN: [(&str, &str); 2] = [
+    ("doc", "`weighbridge list BENCH` shows the properties of a bench; docs/contention.md describes all"),
+    ("upload", "results are not uploaded: `weighbridge pack` writes an archive to hand on"),
+];
 
 /// Options that were removed, with the name of the option that replaces each, and how it is written.
 const REMOVED: [(&str, &str, &str); 1] = [("--trust-single-run", "run-noise", "--run-noise 0")];
@@ -130,11 +141,11 @@ fn replacement(arg: &str, command: &Command) -> Option<&'static str> {
 /// The word that is refused because it is not UTF-8: without it, others like it are accepted, such as paths.
 fn refused_encoding(words: &[OsString], program: &Command) -> Option<String> {
     let lossy = |word: &OsString| word.to_string_lossy().into_owned();
-    let is_refused = |(at, word): &(usize, &OsString)| {
-        let others = words.iter().enumerate().map(|(other, word)| match other == *at {
-            true => word.clone(),
-            false => lossy(word).into(),
-        });
+    let is_refused = |(index, word): &(usize, &OsString)| {
+        let others = words
+            .iter()
+            .enumerate()
+            .map(|(other, word)| if other == *index { word.clone() } else { lossy(word).into() });
         let parsed = program.clone().try_get_matches_from(others);
         word.to_str().is_none() && parsed.is_err_and(|error| error.kind() == ErrorKind::InvalidUtf8)
     };
@@ -170,9 +181,10 @@ fn command_of<'a>(words: &[OsString], program: &'a Command) -> (String, &'a Comm
 
 /// `--precision` of `--precision <PERCENT>`, `KERNEL` of `<KERNEL>`.
 fn option_name(arg: &str) -> &str {
-    match arg.starts_with('-') {
-        true => arg.split([' ', '[', '=']).next().unwrap_or(arg),
-        false => arg.trim_end_matches("...").trim_matches(['<', '>']),
+    if arg.starts_with('-') {
+        arg.split([' ', '[', '=']).next().unwrap_or(arg)
+    } else {
+        arg.trim_end_matches("...").trim_matches(['<', '>'])
     }
 }
 

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use wb_session::{HostOptions, PreparationOptions};
 
-use super::{AttemptFlags, HostFlags, PlacementFlags, PreparationFlags, RunFolderFlags};
+use super::{AttemptFlags, PlacementFlags, RunFolderFlags};
 
 /// The maximum number of blocks: the boundaries of all interim analyses are simulated, in time that grows with its square.
 const MAX_BLOCKS: u64 = 1000;
@@ -50,13 +51,13 @@ pub(crate) struct SingleTestFlags {
     pub(crate) attempt: AttemptFlags,
     /// Hosts to measure on
     #[command(flatten)]
-    pub(crate) hosts: HostFlags,
+    pub(crate) hosts: HostOptions,
     /// Placement of measured processes
     #[command(flatten)]
     pub(crate) placement: PlacementFlags,
     /// Preparation of machines before measuring
     #[command(flatten)]
-    pub(crate) preparation: PreparationFlags,
+    pub(crate) preparation: PreparationOptions,
 }
 
 /// `ab`

@@ -41,14 +41,14 @@ pub(crate) fn snapshot(args: &SnapshotArgs, console: &Console) -> Result<Exit, E
     let LockedRun { run, notes: secret_notes, .. } =
         LockedRun::open(&resolve_run(args.run.as_deref(), console)?, &args.secrets)?;
     let run_inputs = RunInputs::read(&run)?.unwrap_or_default();
-    let Replay { commands, recorded_commands, plans, inputs, notes } = Replay::of(&run, &run_inputs)?;
+    let Replay { commands, recorded_commands, plans, inputs, notes } = Replay::new(&run, &run_inputs)?;
     let output = args.output.clone().unwrap_or_else(|| default_output(&run, "-snapshot"));
     let request = SnapshotRequest {
         run: &run,
         run_inputs: &run_inputs,
         version: env!("CARGO_PKG_VERSION"),
         program: &current_program()?,
-        schemas: all_schemas()?,
+        schemas: all_schemas()?.into_iter().collect(),
         commands,
         recorded_commands,
         plans,
@@ -97,7 +97,7 @@ pub(crate) fn unpack(args: &UnpackArgs, _: &Console) -> Result<Exit, Error> {
 fn invalid_archive(file: &Path, source: UnpackError) -> Error {
     let names_file = matches!(
         source,
-        UnpackError::Io { .. } | UnpackError::TargetNotEmpty { .. } | UnpackError::TargetNotAFolder { .. }
+        UnpackError::Io(_) | UnpackError::TargetNotEmpty { .. } | UnpackError::TargetNotAFolder { .. }
     );
     let subject = if names_file { String::new() } else { format!("{}: ", file.display()) };
     Error::Unpack { subject, source }

@@ -77,7 +77,7 @@ fn check_run_arguments(words: &[String], events: &EventSink) -> Result<(), Error
     match parsed?.command {
         Command::Run(args) => {
             let request = resolve_request(&args.measurement, events)?;
-            for named in requested_profiles(&(&args.measurement.cells.hosts).into())? {
+            for named in requested_profiles(&args.measurement.cells.hosts)? {
                 request.plan(None, &named, events)?;
             }
             Ok(())

@@ -10,7 +10,6 @@ use wb_profile::image::cache::{self as images, CachedImage};
 use wb_profile::{GuestLog, GuestLogs, guest_logs, remove_guest_logs};
 use wb_report::text::{Align, Table};
 use wb_run::PooledWorker;
-use wb_session::HostSelection;
 use wb_session::hosts::connect_hosts;
 use wb_session::program::runtime;
 
@@ -43,7 +42,7 @@ enum CleanupItem {
 /// Shows the selected items, asks for confirmation, and removes them.
 pub(crate) fn clean(args: &CleanArgs, console: &Console) -> Result<Exit, Error> {
     runtime()?.block_on(async {
-        let hosts = connect_hosts(&HostSelection::from(&args.hosts).into(), &console.events()).await?;
+        let hosts = connect_hosts(&args.hosts.clone().into(), &console.events()).await?;
         let done = clean_all(args, console, &hosts.pool.workers).await;
         let absent = !hosts.pool.unreachable.is_empty();
         hosts.close().await?;

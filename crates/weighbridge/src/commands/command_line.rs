@@ -65,7 +65,6 @@ pub(crate) struct CommandLine {
     pub(crate) names: Vec<String>,
     /// The ids of all options and positional arguments that the command has.
     pub(crate) options: BTreeSet<String>,
-    /// The arguments.
     pub(crate) arguments: Vec<Argument>,
 }
 
@@ -76,7 +75,6 @@ pub(crate) struct Argument {
     pub(crate) id: Option<String>,
     /// Its flag, in the long form if it has one; `None` for positional arguments.
     pub(crate) flag: Option<String>,
-    /// Its value.
     pub(crate) value: Option<String>,
 }
 
@@ -99,6 +97,7 @@ impl Argument {
 impl CommandLine {
     /// Splits a command line, whose first word is the program; `None` if it does not match the declarations.
     pub(crate) fn parse(words: &[String]) -> Option<Self> {
+        // By the declarations of the flags, so that a snapshot repeats every flag that is added later, too.
         let mut program = Cli::build_command();
         program.build();
         let mut command = &program;
@@ -163,10 +162,7 @@ fn argument<'a>(declaration: &Arg, value: Option<&str>, words: &mut impl Iterato
         (Some(long), _) => format!("--{long}"),
         (None, short) => format!("-{}", short?),
     };
-    let value = match takes_value(declaration) {
-        true => Some(value.or_else(|| words.next())?.to_owned()),
-        false => None,
-    };
+    let value = if takes_value(declaration) { Some(value.or_else(|| words.next())?.to_owned()) } else { None };
     Some(Argument { id: Some(declaration.get_id().to_string()), flag: Some(flag), value })
 }
 
@@ -183,10 +179,10 @@ fn takes_value(arg: &Arg) -> bool {
 }
 
 /// The declaration of a positional argument; the last one takes all others.
-fn positional_at(command: &Command, at: usize) -> Option<&Arg> {
+fn positional_at(command: &Command, position: usize) -> Option<&Arg> {
     let mut declarations: Vec<&Arg> = command.get_positionals().collect();
     declarations.sort_by_key(|arg| arg.get_index());
-    declarations.get(at).or(declarations.last()).copied()
+    declarations.get(position).or(declarations.last()).copied()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::fmt;
 use wb_model::{Criteria, MetricKey};
 use wb_plan::{Catalog, Cell, Plan};
 
-/// What decides about cells of a test for which a plan does not leave it to the test.
+/// The metrics that decide about cells of a test, if a plan names them instead of leaving it to the test.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DecidingMetrics {
     /// The test and its serial.
@@ -19,7 +19,7 @@ pub(super) struct DecidingMetrics {
 
 impl DecidingMetrics {
     /// What decides about the cells of a plan, each once.
-    pub(super) fn of(plan: &Plan, catalog: &impl Catalog) -> BTreeSet<Self> {
+    pub(super) fn of_plan(plan: &Plan, catalog: &impl Catalog) -> BTreeSet<Self> {
         let of_cell = |cell: &Cell| {
             let Criteria { metrics, thresholds } = &cell.criteria;
             let all = cell.criteria.apply(catalog.metrics(cell.id.test.as_str(), &cell.params));

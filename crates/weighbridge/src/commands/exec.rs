@@ -4,13 +4,13 @@ use std::net::TcpListener;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use wb_contention_worker::io_latency::{LatencyReport, WatchConfig, watch};
 use wb_diagnostics::humanize_serde_error;
 use wb_kernels::{himeno, linpack, memory_hog, ramspeed};
 use wb_net::ceiling;
 use wb_session::program::runtime;
 use wb_sys::SysRoot;
-use wb_tests::contention::io_latency::{LatencyReport, WatchConfig, watch};
-use wb_tests::fio::device;
+use wb_workloads::fio::device;
 
 use super::hashd;
 use crate::cli::exec::Kernel;

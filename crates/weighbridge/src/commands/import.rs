@@ -9,7 +9,6 @@ use wb_record::RunFolder;
 use wb_session::definitions::registry_of_run;
 use wb_session::program::current_program_hash;
 use wb_sys::SysRoot;
-use wb_tests::Registry;
 
 use crate::cli::import::ImportArgs;
 use crate::commands::command_line::recorded_words;
@@ -20,7 +19,7 @@ use crate::output::{print_json, print_text};
 
 /// Imports results into a run, studies it, and prints the summary.
 pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error> {
-    if let Some(test) = args.test.as_ref().filter(|test| Registry::built_in().declaration(test.as_str()).is_some()) {
+    if let Some(test) = args.test.as_ref().filter(|test| wb_tests::built_in().declaration(test.as_str()).is_some()) {
         return Err(Error::Usage {
             what: format!("invalid test name `{test}` for imported results: it is a test of this program"),
             help: format!("choose another name with --test, such as `{test}-imported`"),

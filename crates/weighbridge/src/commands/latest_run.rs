@@ -10,7 +10,8 @@ use wb_record::RunFolder;
 use crate::console::Console;
 use crate::error::Error;
 
-/// Stands for the newest run, unless a folder has this name.
+/// Stands for the newest run, unless a folder has this name. By the recorded start, since copies and studies do not
+/// make a run newer.
 pub(crate) const LATEST: &str = "latest";
 
 /// The run that an argument names. Without one or with [`LATEST`], it is the newest run, and a message names it.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use wb_compare::run_metadata;
 use wb_record::{RunFile, RunFolder};
 use wb_report::run_perf::{ERROR_FILES, LayoutFile, files};
-use wb_study::Study;
+use wb_results::Study;
 use wb_sys::output_file;
 
 use crate::console::message;

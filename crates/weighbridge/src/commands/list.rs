@@ -7,7 +7,7 @@ use wb_model::{Declaration, Metric, Params};
 use wb_plan::{Catalog, builtin};
 use wb_report::text::{Align, Table};
 use wb_session::definitions::registry_for;
-use wb_tests::Registry;
+use wb_test::Registry;
 
 use crate::cli::ListArgs;
 use crate::console::Console;
@@ -63,7 +63,7 @@ fn list_tests(registry: &Registry, json: bool, console: &Console) -> Result<(), 
 }
 
 fn list_benches(json: bool, console: &Console) -> Result<(), Error> {
-    let benches = Bench::ALL.map(BenchDeclaration::of);
+    let benches = Bench::ALL.map(BenchDeclaration::new);
     if json {
         return print_json(&benches);
     }
@@ -88,7 +88,7 @@ fn find_bench(name: &str) -> Result<Bench, Error> {
 }
 
 fn show_bench(bench: Bench, json: bool, console: &Console) -> Result<(), Error> {
-    let declaration = BenchDeclaration::of(bench);
+    let declaration = BenchDeclaration::new(bench);
     if json {
         return print_json(&declaration);
     }

@@ -43,7 +43,7 @@ pub(crate) fn run_command(command: Command, folder: Option<PathBuf>, console: &C
     let folder = folder.as_deref();
     match command {
         Command::Run(args) => run::run(*args, folder, console),
-        Command::Plan(args) => plan::plan(&args, folder, console),
+        Command::Plan(args) => plan::plan(*args, folder, console),
         Command::List(args) => list::list(&args, console),
         Command::Peers(command) => peers::peers(&command, console),
         Command::Summary(args) => read::summary(&args, folder, console),
@@ -70,6 +70,7 @@ pub(crate) fn run_command(command: Command, folder: Option<PathBuf>, console: &C
         Command::Schema { name } => schema::print_schema(name),
         Command::Exec { kernel, config } => exec::exec(kernel, &config),
         Command::Hashd(args) => hashd::hashd(&args, console),
+        Command::Deps(args) => contention::deps(&args, console),
         Command::Merge(args) => contention::merge(&args, folder),
         Command::Images { order } => exec::run_image_order(&order),
         Command::Agent => exec::serve_agent(),

@@ -10,7 +10,7 @@ use wb_plan::{Cell, Plan, TimeEstimate};
 use wb_profile::profile::VirtType;
 use wb_profile::{NamedProfile, PlannedGuest as Guest, Preflight};
 use wb_report::text::{Align, Table};
-use wb_session::HostOptions;
+use wb_session::PreparationOptions;
 use wb_session::hosts::{HostPreparation, connect_hosts, requested_profiles};
 use wb_session::preview::{plan_on_hosts, plan_without_workers};
 use wb_session::program::runtime;
@@ -19,7 +19,7 @@ use wb_session::publishing::require_program;
 use super::contention;
 use super::deciding_metrics::{DecidingMetrics, warn_of_undecisive_thresholds};
 use super::selection::resolve_request;
-use crate::cli::{PlanArgs, PreparationFlags};
+use crate::cli::PlanArgs;
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -53,7 +53,7 @@ struct HostGuests {
 
 impl HostGuests {
     /// The guests that these profiles would create on hosts.
-    fn of(preflights: Vec<Preflight>, profiles: &[NamedProfile]) -> Vec<Self> {
+    fn new(preflights: Vec<Preflight>, profiles: &[NamedProfile]) -> Vec<Self> {
         let start_limit = |name: &ProfileName| {
             let named = profiles.iter().find(|named| named.name == *name);
             named.and_then(|named| named.profile.guests.as_ref()).map_or(Nanos(0), |guests| guests.limit)
@@ -70,9 +70,10 @@ impl HostGuests {
 }
 
 /// Shows what a run would do, and what of it cannot be measured.
-pub(crate) fn plan(args: &PlanArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
+pub(crate) fn plan(mut args: PlanArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
+    args.measurement.tests = contention::with_files(&args.contention.file, args.measurement.tests)?;
     if contention::is_sequence(&args.measurement.tests)? {
-        return contention::plan_sequence(args, folder);
+        return contention::plan_sequence(&args, folder);
     }
     contention::refuse_sequence_flags(&args.contention)?;
     let events = console.events();
@@ -83,24 +84,25 @@ pub(crate) fn plan(args: &PlanArgs, folder: Option<&Path>, console: &Console) ->
         require_program(&words)?;
     }
     // Check that programs and scripts exist, as a run does, without running any.
-    let preparation = HostPreparation::new(&(&args.preparation).into())?;
-    let host_options = HostOptions::from(&args.measurement.cells.hosts);
-    let profiles = requested_profiles(&host_options)?;
+    let preparation = HostPreparation::new(&args.preparation)?;
+    let host_options = &args.measurement.cells.hosts;
+    let profiles = requested_profiles(host_options)?;
     if !args.no_worker {
-        preparation.refuse_local_reboot(&host_options)?;
+        preparation.refuse_local_reboot(host_options)?;
     }
-    let planned = match args.no_worker {
-        true => PlanPreview { plan: plan_without_workers(&request, &profiles, &events)?, guests: Vec::new() },
-        false => runtime()?.block_on(async {
-            let mut hosts = connect_hosts(&host_options, &events).await?;
+    let planned = if args.no_worker {
+        PlanPreview { plan: plan_without_workers(&request, &profiles, &events)?, guests: Vec::new() }
+    } else {
+        runtime()?.block_on(async {
+            let mut hosts = connect_hosts(host_options, &events).await?;
             hosts.exclude_changed().await?;
             let planned = plan_on_hosts(&request, &profiles, &hosts, &events).await;
             hosts.close().await?;
             let (plan, preflights) = planned?;
-            Ok::<_, Error>(PlanPreview { plan, guests: HostGuests::of(preflights, &profiles) })
-        })?,
+            Ok::<_, Error>(PlanPreview { plan, guests: HostGuests::new(preflights, &profiles) })
+        })?
     };
-    let deciding = DecidingMetrics::of(&planned.plan, &request.registry);
+    let deciding = DecidingMetrics::of_plan(&planned.plan, &request.registry);
     warn_of_undecisive_thresholds(&deciding);
     if args.json {
         print_json(&planned)?
@@ -121,15 +123,16 @@ struct UnplannedTime {
     has_scripts: bool,
 }
 
-fn unplanned_time(profiles: &[NamedProfile], plan: &Plan, preparation: &PreparationFlags) -> UnplannedTime {
+fn unplanned_time(profiles: &[NamedProfile], plan: &Plan, preparation: &PreparationOptions) -> UnplannedTime {
     // Profiles are applied one after the other, and the guests of one profile start together.
     let is_measured = |named: &&NamedProfile| {
         plan.cells.iter().any(|cell| cell.unsupported.is_none() && cell.id.profile == named.name)
     };
     let guests = profiles.iter().filter(is_measured).filter_map(|named| Some(named.profile.guests.as_ref()?.limit.0));
-    let PreparationFlags { provisioner, host_setup_script, host_rpms, worker_setup_script, worker_rpms, .. } =
-        preparation;
-    let lists = [provisioner, host_rpms, worker_rpms];
+    let PreparationOptions {
+        provisioners, host_setup_script, host_packages, worker_setup_script, worker_packages, ..
+    } = preparation;
+    let lists = [provisioners, host_packages, worker_packages];
     let has_scripts =
         host_setup_script.is_some() || worker_setup_script.is_some() || lists.iter().any(|list| !list.is_empty());
     UnplannedTime { guests: Nanos(guests.fold(0, u64::saturating_add)), has_scripts }

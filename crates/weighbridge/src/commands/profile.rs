@@ -3,9 +3,9 @@
 use wb_profile::image::request::ImageProgress;
 use wb_profile::image::{self, ImageSpec};
 use wb_report::text::{Align, Table};
+use wb_session::SessionError;
 use wb_session::hosts::{connect_hosts, profile_catalog};
 use wb_session::program::runtime;
-use wb_session::{HostSelection, SessionError};
 use wb_sys::undo::RevertOutcome;
 
 use crate::cli::profile::{CatalogFlags, ImageArgs, ProfileCommand, ProfileRevertArgs, ProfileShowArgs};
@@ -47,10 +47,10 @@ fn show(args: &ProfileShowArgs) -> Result<Exit, Error> {
 fn cache_image(args: &ImageArgs, console: &Console) -> Result<Exit, Error> {
     let image = args.image.parse::<ImageSpec>().map_err(|error| Error::Usage {
         what: error.to_string(),
-        help: "docs/images.md describes the forms of an image name".to_owned(),
+        help: "docs/profiles.md describes the forms of an image name".to_owned(),
     })?;
     runtime()?.block_on(async {
-        let hosts = connect_hosts(&HostSelection::from(&args.hosts).into(), &console.events()).await?;
+        let hosts = connect_hosts(&args.hosts.clone().into(), &console.events()).await?;
         let mut is_complete = hosts.pool.unreachable.is_empty();
         for member in &hosts.pool.workers {
             let name = member.worker.name();
@@ -75,7 +75,7 @@ fn cache_image(args: &ImageArgs, console: &Console) -> Result<Exit, Error> {
 /// Reverts what killed runs left on hosts. Each agent does so when it starts, so this reports the results.
 fn revert(args: &ProfileRevertArgs, console: &Console) -> Result<Exit, Error> {
     runtime()?.block_on(async {
-        let mut hosts = connect_hosts(&HostSelection::from(&args.hosts).into(), &console.events()).await?;
+        let mut hosts = connect_hosts(&args.hosts.clone().into(), &console.events()).await?;
         let (mut is_reverted, mut is_held) = (hosts.pool.unreachable.is_empty(), false);
         for member in &hosts.pool.workers {
             let name = member.worker.name();

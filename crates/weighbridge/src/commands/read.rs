@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use wb_contention::spec::Statistics;
 use wb_plan::{Catalog, SelectableCell, Selection, UnmatchedAssignment};
 use wb_record::RunFolder;
+use wb_results::CellResult;
+use wb_results::Study;
 use wb_session::definitions::registry_of_run;
-use wb_study::Study;
-use wb_study::result::CellResult;
-use wb_tests::Registry;
+use wb_test::Registry;
 
 use super::contention::{BenchSelection, ReadTarget};
 use crate::cli::{FormatArgs, SelectionFlags, SolveArgs, StudyArgs, SummaryArgs};
@@ -55,8 +56,19 @@ pub(crate) fn summary(args: &SummaryArgs, folder: Option<&Path>, console: &Conso
 /// Prints all details of each cell.
 pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let target = ReadTarget::new(&args.read.words, folder, console)?;
-    if let Some(exit) = target.show_benches(args.read.json, |benches| benches.format(args.read.json))? {
+    let statistics = match args.rstat {
+        0 => Statistics::None,
+        1 => Statistics::Main,
+        _ => Statistics::All,
+    };
+    if let Some(exit) = target.show_benches(args.read.json, |benches| benches.format(args.read.json, statistics))? {
         return Ok(exit);
+    }
+    if args.rstat > 0 {
+        return Err(Error::Usage {
+            what: "--rstat has no effect on tests".to_owned(),
+            help: "it shows statistics of the contention bench `storage`".to_owned(),
+        });
     }
     let (_, study) = load_selected(&target.run, &args.read.tests_d, &args.selection, console)?;
     if args.read.json {
@@ -101,12 +113,11 @@ pub(crate) fn select(
         return Err(Error::NothingToDo { what, help });
     }
     let selected: Vec<bool> = cells.iter().map(|cell| selection.skip_reason(cell).is_none()).collect();
-    match selected.contains(&true) {
-        true => Ok(selected),
-        false => {
-            let what = wb_session::describe_empty_selection(&selection.select_patterns());
-            Err(Error::NothingToDo { what, help: help() })
-        }
+    if selected.contains(&true) {
+        Ok(selected)
+    } else {
+        let what = wb_session::describe_empty_selection(&selection.select_patterns());
+        Err(Error::NothingToDo { what, help: help() })
     }
 }
 

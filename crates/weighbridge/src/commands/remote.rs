@@ -10,7 +10,6 @@ use wb_session::hosts::connect_hosts;
 use wb_session::program::runtime;
 use wb_session::remote::{RemoteArgument, upload_and_run};
 
-use crate::cli::HostSelectionFlags;
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -28,7 +27,6 @@ pub(crate) enum OutputMode<'a> {
 
 /// A machine on which a command was run.
 pub(crate) struct RemoteTarget {
-    /// Its name.
     pub(crate) name: WorkerName,
     /// Command-line options that select only this machine; empty for the machine of this process.
     pub(crate) options: Vec<String>,
@@ -39,13 +37,12 @@ pub(crate) struct RemoteTarget {
 /// # Errors
 /// When none of them can be reached, or a local file cannot be read.
 pub(crate) fn run_on_hosts(
-    machines: &HostSelectionFlags,
+    selection: &HostSelection,
     words: &[RemoteArgument],
     output: OutputMode<'_>,
     console: &Console,
 ) -> Result<Exit, Error> {
     runtime()?.block_on(async {
-        let selection = HostSelection::from(machines);
         let hosts = connect_hosts(&selection.clone().into(), &console.events()).await?;
         hosts.report_all_leftovers().await?;
         let mut codes: Vec<Option<i32>> = hosts.pool.unreachable.iter().map(|_| None).collect();
@@ -64,7 +61,7 @@ pub(crate) fn run_on_hosts(
                         OutputMode::Json => drop(printed.insert(name.to_string(), parse_json(stdout))),
                         OutputMode::Text => print_text(&format!("`{name}`:\n{}", String::from_utf8_lossy(stdout)))?,
                         OutputMode::Rendered(render) => {
-                            let options = hosts.select_only(name, &selection).map_or_else(Vec::new, selecting_options);
+                            let options = hosts.select_only(name, selection).map_or_else(Vec::new, selecting_options);
                             let target = RemoteTarget { name: name.clone(), options };
                             print_text(&format!("`{name}`:\n{}", render(&target, stdout)))?;
                         }

@@ -31,7 +31,6 @@ const OPTIONS: &str = "options";
 /// The commands of a run, prepared to be repeated, and what they need.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
-    /// The commands.
     pub(crate) commands: Vec<RerunCommand>,
     /// The same as they were recorded.
     pub(crate) recorded_commands: Vec<Vec<String>>,
@@ -73,7 +72,7 @@ impl Replay {
     ///
     /// # Errors
     /// If none of them can be repeated.
-    pub(crate) fn of(run: &RunFolder, inputs: &RunInputs) -> Result<Self, Error> {
+    pub(crate) fn new(run: &RunFolder, inputs: &RunInputs) -> Result<Self, Error> {
         let run_file = run.run_file()?;
         let context = Context { run, has_tests: run.tests_folder().is_dir(), peers_files: packed_peers_files(inputs) };
         let mut replay = Self::default();
@@ -243,7 +242,7 @@ impl Context<'_> {
         }
     }
 
-    /// A plan whose matrices are those of the archive.
+    /// The text of a plan with the archive's copies of its matrices.
     fn with_packed_matrices(&self, plan: &str) -> String {
         // What is not packed stays as it is, and is named by the rerun.
         let named = wb_plan::file::parse("plan", plan).map(|plan| plan.requests).unwrap_or_default();

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use wb_record::RunFolder;
 use wb_record::journal::IMPORTED_FOLDER;
 use wb_report::page::{ReproduceCommand, RunExtras, TelemetrySeries};
+use wb_results::Study;
 use wb_session::variants::read_experiment;
-use wb_study::Study;
 
+use super::contention::ReadTarget;
 use super::latest_run::resolve_run;
 use super::read;
 use crate::cli::ReportArgs;
@@ -19,6 +20,13 @@ use crate::output::{print_json, print_text, write_file, write_files};
 /// Writes the requested outputs of a run.
 pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error> {
     let folder = resolve_run(args.run.as_deref(), console)?;
+    if args.html.is_none() && args.csv.is_none() && !args.json {
+        let words: Vec<_> = args.run.iter().cloned().collect();
+        let target = ReadTarget::new(&words, None, console)?;
+        if let Some(exit) = target.show_benches(false, |benches| benches.summary(false))? {
+            return Ok(exit);
+        }
+    }
     let (run, study) = read::load_selected(&folder, &args.tests_d, &args.selection, console)?;
     if let Some(path) = &args.html {
         let extras = RunExtras {

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use wb_model::pluralize;
 use wb_record::RunFolder;
+use wb_results::Study;
 use wb_run::{InputRecorder, RunEnd};
 use wb_session::publishing::PublishState;
 use wb_session::{MeasureRequest, MeasureSession, SessionOptions};
-use wb_study::Study;
-use wb_tests::Registry;
+use wb_test::Registry;
 
 use super::contention;
 use super::deciding_metrics::{DecidingMetrics, warn_of_undecisive_thresholds};
@@ -24,6 +24,7 @@ use crate::output::{print_json, print_text};
 /// Runs the requested tests and prints the summary.
 pub(crate) fn run(mut args: RunArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     args.run_folder.into = run_folder(args.run_folder.into, folder)?;
+    args.measurement.tests = contention::with_files(&args.contention.file, args.measurement.tests)?;
     if args.runs > 1 && (args.json || contention::is_sequence(&args.measurement.tests)?) {
         return Err(Error::Usage {
             what: "--runs measures neither contention benches nor with --json".to_owned(),
@@ -128,7 +129,7 @@ pub(super) fn measure(
     let mut measured =
         MeasureSession::new(request, session, &events)?.record_inputs(input_recorder).run(|workers, named| {
             let plan = request.plan(Some(workers), named, &events)?;
-            warn_of_undecisive_thresholds(&DecidingMetrics::of(&plan, &request.registry));
+            warn_of_undecisive_thresholds(&DecidingMetrics::of_plan(&plan, &request.registry));
             Ok(plan)
         })?;
     measured.expected_failures = report_expectations(&measured.study, &request.registry);
@@ -165,13 +166,13 @@ fn report_expectations(study: &Study, registry: &Registry) -> usize {
         let test_cell = registry.test_cell(result.id.test.as_str(), &result.params);
         let Some(expected) = test_cell.and_then(|cell| cell.expected_failure()) else { continue };
         let (cell, reason, until) = (&result.id, &expected.reason, &expected.until);
-        match result.outcome.is_incomplete() {
-            false => message!("passed, but expected to fail until {until}: {cell} ({reason}): remove the expectation"),
-            true if *until < today => message!("expected to fail until {until}, which is over: {cell} ({reason})"),
-            true => {
-                failures += 1;
-                message!("failed as expected until {until}: {cell} ({reason})");
-            }
+        if !result.outcome.is_incomplete() {
+            message!("passed, but expected to fail until {until}: {cell} ({reason}): remove the expectation")
+        } else if *until < today {
+            message!("expected to fail until {until}, which is over: {cell} ({reason})")
+        } else {
+            failures += 1;
+            message!("failed as expected until {until}: {cell} ({reason})");
         }
     }
     failures

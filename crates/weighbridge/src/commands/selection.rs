@@ -11,7 +11,7 @@ use wb_plan::{Catalog, Request, Sampling, Selection, SpannedParam, builtin, file
 use wb_session::definitions::registry_for;
 use wb_session::hosts::requested_profiles;
 use wb_session::{EventSink, MeasureRequest};
-use wb_tests::Registry;
+use wb_test::Registry;
 
 use crate::cli::variants::SingleTestFlags;
 use crate::cli::{AttemptFlags, CellFlags, MeasurementFlags, PlacementFlags, SamplingFlags};
@@ -44,7 +44,7 @@ pub(crate) fn resolve_request(what: &MeasurementFlags, events: &EventSink) -> Re
     build_request(mask_arguments(names).join(" "), plan, requests, &what.cells, &what.tests_d, events)
 }
 
-/// The request of a matrix of implementations. Of the plan, only the sampling settings apply.
+/// The request of a matrix of implementations. Only the sampling settings of the plan apply.
 pub(crate) fn resolve_matrix(
     request: Request,
     plan: Option<&str>,
@@ -75,7 +75,7 @@ fn build_request(
     }
     let tests: Vec<&str> = requests.iter().map(|request| request.test.as_str()).collect();
     // An error in the profiles themselves is reported when they are applied.
-    let profiles = requested_profiles(&(&flags.hosts).into()).unwrap_or_default();
+    let profiles = requested_profiles(&flags.hosts).unwrap_or_default();
     let of_profiles = profiles.iter().flat_map(|named| named.profile.tests.iter().flatten());
     let of_profiles = of_profiles.filter_map(|test| test.split(':').next()).filter(|test| *test != "$@");
     let requested: Vec<&str> = tests.iter().copied().chain(of_profiles).collect();
@@ -133,14 +133,14 @@ fn word_after_list(words: impl Iterator<Item = OsString>, test: &str) -> Option<
     let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let names_test = |word: &str| word.split(':').next() == Some(test);
     // Several words may follow the flag; those before this one were meant for the list as well.
-    let (at, word) = words.iter().enumerate().skip(2).find(|(_, word)| names_test(word))?;
-    let flag = words[..at].iter().rposition(|word| word.starts_with('-'))?;
-    let value = words[flag + 1..at].join(",");
+    let (index, word) = words.iter().enumerate().skip(2).find(|(_, word)| names_test(word))?;
+    let flag = words[..index].iter().rposition(|word| word.starts_with('-'))?;
+    let value = words[flag + 1..index].join(",");
     let is_list = LISTS.contains(&words[flag].as_str()) && !value.is_empty();
     is_list.then(|| (words[flag].clone(), value, word.clone()))
 }
 
-/// Whether the name given for a test is that of a plan.
+/// Whether a name given for a test is the name of a plan.
 fn is_plan(test: &str, registry: &Registry) -> bool {
     let is_file = test.ends_with(".toml") && Path::new(test).is_file();
     registry.declaration(test).is_none() && (is_file || builtin::text(test).is_some())

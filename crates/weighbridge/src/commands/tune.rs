@@ -90,9 +90,10 @@ fn status(args: &TuneStatusArgs, console: &Console) -> Result<Exit, Error> {
         let what = change.resource.description();
         text += &console.stdout_style.indent(2, &format!("{what} was {} (by {})", format_before(change), change.owner));
     }
-    text += &match args.what.is_empty() {
-        true => render_set_list()?,
-        false => format!("\n{}", render_tuned(&status.planned, console.stdout_style)),
+    text += &if args.what.is_empty() {
+        render_set_list()?
+    } else {
+        format!("\n{}", render_tuned(&status.planned, console.stdout_style))
     };
     print_text(&text)?;
     Ok(exit)
@@ -120,9 +121,10 @@ fn apply(args: &TuneApplyArgs, console: &Console) -> Result<Exit, Error> {
     let tuned = apply_all(&sys, &sets, &mut log)?;
     let exit = tune_exit(&sets, &tuned);
     let tuned = tuned.concat();
-    match args.json {
-        true => print_json(&tuned)?,
-        false => print_text(&render_tuned(&tuned, console.stdout_style))?,
+    if args.json {
+        print_json(&tuned)?
+    } else {
+        print_text(&render_tuned(&tuned, console.stdout_style))?
     }
     Ok(exit)
 }
@@ -150,23 +152,23 @@ fn warn_running() {
 fn revert(args: &TuneRevertArgs, console: &Console) -> Result<Exit, Error> {
     let sys = SysRoot::real();
     let conflict = if args.force { ConflictPolicy::Overwrite } else { ConflictPolicy::Keep };
-    let (undone, failed) = match UndoLog::exists(&sys)? {
-        true => {
-            let mut log = open_undo_log(&sys, "tune revert")?;
-            if log.open_changes().next().is_some() {
-                warn_running();
-            }
-            match log.revert_with(conflict) {
-                Ok(undone) => (undone, None),
-                Err(mut error) => (std::mem::take(&mut error.undone), Some(error)),
-            }
+    let (undone, failed) = if UndoLog::exists(&sys)? {
+        let mut log = open_undo_log(&sys, "tune revert")?;
+        if log.open_changes().next().is_some() {
+            warn_running();
         }
-        false => (Vec::new(), None),
+        match log.revert_with(conflict) {
+            Ok(undone) => (undone, None),
+            Err(mut error) => (std::mem::take(&mut error.undone), Some(error)),
+        }
+    } else {
+        (Vec::new(), None)
     };
     if undone.is_empty() && failed.is_none() {
-        match args.json {
-            true => print_json(&Vec::<RevertedChange>::new())?,
-            false => print_text("nothing is changed on this machine\n")?,
+        if args.json {
+            print_json(&Vec::<RevertedChange>::new())?
+        } else {
+            print_text("nothing is changed on this machine\n")?
         }
         return Ok(Exit::NothingToDo);
     }

@@ -46,7 +46,11 @@ fn state() -> BTreeMap<String, String> {
     let interrupts = interrupts.filter(|path| path.exists()).map(|path| path.display().to_string());
     // All columns but the fourth, the amount used.
     let columns = |line: &str| {
-        line.split_whitespace().enumerate().filter(|(at, _)| *at != 3).map(|(_, word)| format!("{word} ")).collect()
+        line.split_whitespace()
+            .enumerate()
+            .filter(|(index, _)| *index != 3)
+            .map(|(_, word)| format!("{word} "))
+            .collect()
     };
     let swaps: Vec<String> = read("/proc/swaps").lines().map(columns).collect();
     files

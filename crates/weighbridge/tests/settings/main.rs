@@ -235,7 +235,8 @@ fn settings_are_applied_and_reverted() {
     let quick = "--min-time 1ms --warm-up 0 --max-blocks 6";
     let ran = lab.weighbridge(&format!("ab slow {quick} --into A --json -- knob:aslr=2 knob:aslr=0"));
     let result = ran.json();
-    let medians: Vec<f64> = (0..2).map(|at| result["cases"][0]["variants"][at]["median"].as_f64().unwrap()).collect();
+    let medians: Vec<f64> =
+        (0..2).map(|index| result["cases"][0]["variants"][index]["median"].as_f64().unwrap()).collect();
     assert_eq!((medians, read(ASLR)), (vec![21.0, 1.0], aslr.clone()), "{}", ran.transcript());
     // A knob as an axis of a plan.
     lab.write(

@@ -356,7 +356,7 @@ fn measured_programs_and_their_sources_are_packed_and_rebuilt() {
     lab.write("work/src/tool.sh", "#!/bin/sh\necho figure: 98\n");
     lab.write("work/src/target/big", "built");
     lab.write("work/peers.toml", "listener = { command = [\"../bin/measured-tool\", \"listen\"] }\n");
-    let sha256 = wb_model::Sha256::of(&std::fs::read(&tool).unwrap());
+    let sha256 = wb_model::Sha256::digest(&std::fs::read(&tool).unwrap());
     let inputs = serde_json::json!({
         "folder": lab.path("work"),
         "programs": [{ "path": "../bin/measured-tool", "sha256": sha256, "as": "programs/measured-tool" }],

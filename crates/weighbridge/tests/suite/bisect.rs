@@ -28,12 +28,12 @@ fn lab(figures: &[&str]) -> Lab {
     lab.define_figure("demo", DEMO);
     std::fs::create_dir(lab.path("repo")).unwrap();
     git(&lab, &["init", "--quiet", "--initial-branch=main"]);
-    for (at, figure) in figures.iter().enumerate() {
+    for (index, figure) in figures.iter().enumerate() {
         lab.write("repo/figure", &format!("{figure}\n"));
-        lab.write("repo/number", &format!("{at}\n"));
+        lab.write("repo/number", &format!("{index}\n"));
         git(&lab, &["add", "-A"]);
-        git(&lab, &["commit", "--quiet", "-m", &format!("commit {at}")]);
-        git(&lab, &["tag", &format!("v{at}")]);
+        git(&lab, &["commit", "--quiet", "-m", &format!("commit {index}")]);
+        git(&lab, &["tag", &format!("v{index}")]);
     }
     lab
 }
@@ -276,6 +276,7 @@ fn imported_runs_of_one_sample_are_single_values() {
     }
 }
 
+// Too few samples cannot show a difference: that was reported as ends that do not differ.
 #[test]
 fn too_few_samples_are_named_as_the_reason() {
     let lab = lab(&["1000", "1000", "800"]);

@@ -120,8 +120,12 @@ fn failed_cell_of_an_own_run_has_its_reason() {
     assert!(!ran.out.contains("no valid value"), "{}", ran.out);
     let lines: Vec<&str> = ran.out.lines().collect();
     for word in ["error        Localhost/fails/0000:-", "regressed    Localhost/fails/0000:-/throughput/figure#mean"] {
-        let at = lines.iter().position(|line| *line == word).unwrap_or_else(|| panic!("{word}: {}", ran.out));
-        assert!(lines[at + 1].contains("`new` failed: ") && lines[at + 1].contains("exit status 7"), "{}", ran.out);
+        let position = lines.iter().position(|line| *line == word).unwrap_or_else(|| panic!("{word}: {}", ran.out));
+        assert!(
+            lines[position + 1].contains("`new` failed: ") && lines[position + 1].contains("exit status 7"),
+            "{}",
+            ran.out
+        );
     }
     let outcome = lab.weighbridge("compare old new --json").json();
     assert!(outcome["checks"][0]["reason"].as_str().unwrap().contains("exit status 7"), "{outcome}");
@@ -185,11 +189,11 @@ fn errors_of_an_imported_build_count() {
 
 /// Google Benchmark's ten repetitions, of which the last ones failed.
 fn write_google_benchmark(lab: &Lab, file: &str, failed: usize) {
-    let repetition = |at: usize| {
+    let repetition = |index: usize| {
         serde_json::json!({ "name": "BM_a", "run_name": "BM_a", "run_type": "iteration", "repetitions": 10,
-            "repetition_index": at, "threads": 1, "iterations": 100, "real_time": 100.0 + 0.1 * (at * 3 % 7) as f64,
-            "cpu_time": 100.0 + 0.1 * (at * 3 % 7) as f64, "time_unit": "ns", "error_occurred": at >= 10 - failed,
-            "error_message": (at >= 10 - failed).then_some("boom") })
+            "repetition_index": index, "threads": 1, "iterations": 100, "real_time": 100.0 + 0.1 * (index * 3 % 7) as f64,
+            "cpu_time": 100.0 + 0.1 * (index * 3 % 7) as f64, "time_unit": "ns", "error_occurred": index >= 10 - failed,
+            "error_message": (index >= 10 - failed).then_some("boom") })
     };
     let benchmarks: Vec<_> = (0..10).map(repetition).collect();
     lab.write(file, &serde_json::json!({ "context": {}, "benchmarks": benchmarks }).to_string());
@@ -209,7 +213,7 @@ fn a_partial_cell_of_an_import_is_an_error() {
 
 /// An import of hyperfine's times of these commands.
 fn import_hyperfine(lab: &Lab, run: &str, commands: &[&str], level: f64, samples: i32) {
-    let times: Vec<f64> = (0..samples).map(|at| level + 0.001 * f64::from(at * 3 % 7)).collect();
+    let times: Vec<f64> = (0..samples).map(|index| level + 0.001 * f64::from(index * 3 % 7)).collect();
     let result = |command: &&str| {
         serde_json::json!({ "command": command, "mean": level, "stddev": 0.01, "median": level, "user": 0.1,
             "system": 0.1, "min": level, "max": level, "times": times })
@@ -219,6 +223,7 @@ fn import_hyperfine(lab: &Lab, run: &str, commands: &[&str], level: f64, samples
     lab.weighbridge(&format!("import -q -o {run} {run}.json")).expect_code(0);
 }
 
+// A check that one run of the judged build lacks passed silently.
 #[test]
 fn a_cell_that_one_run_of_the_last_build_lacks_is_an_error() {
     let lab = Lab::new();
@@ -233,6 +238,7 @@ fn a_cell_that_one_run_of_the_last_build_lacks_is_an_error() {
     lab.weighbridge("compare old=m2,m3 new=m1").expect_code(0).expect_stdout("missing in m3 of the");
 }
 
+// Two imports of one file were two runs.
 #[test]
 fn a_run_counts_once() {
     let lab = Lab::new();
@@ -301,7 +307,7 @@ fn damaged_journal_is_an_error() {
     let damaged: String = journal
         .lines()
         .enumerate()
-        .map(|(at, line)| if at == 3 { "{\"time\":\n".to_owned() } else { format!("{line}\n") })
+        .map(|(index, line)| if index == 3 { "{\"time\":\n".to_owned() } else { format!("{line}\n") })
         .collect();
     lab.write("new/journal.jsonl", &damaged);
     for flags in ["", "-q", "--strict"] {

@@ -192,8 +192,9 @@ fn disturb(lab: &Lab, run: &str, count: usize) {
     let mut result = lab.read_json(&path);
     for cell in result["cells"].as_array_mut().unwrap() {
         let samples = cell["attempts"].as_array_mut().unwrap();
-        for (at, sample) in samples.iter_mut().filter(|sample| sample["counted"] == true).enumerate() {
-            sample["disturbances"] = if at < count { serde_json::json!(["steal 5 %"]) } else { serde_json::json!([]) };
+        for (index, sample) in samples.iter_mut().filter(|sample| sample["counted"] == true).enumerate() {
+            sample["disturbances"] =
+                if index < count { serde_json::json!(["steal 5 %"]) } else { serde_json::json!([]) };
         }
     }
     std::fs::write(path, result.to_string()).unwrap();
@@ -343,6 +344,7 @@ fn noise_and_thresholds_that_let_nothing_fail_are_refused() {
     threshold.expect_stderr("expected a percentage from 0 to 1000, or `model`");
 }
 
+// A single sample was reported to lack its standard deviation.
 #[test]
 fn a_single_sample_is_inconclusive_and_lacks_nothing() {
     let lab = Lab::new();

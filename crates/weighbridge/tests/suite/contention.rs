@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
+use rustix::process::{Pid, Signal, kill_process};
 use wb_contention::answer::{Answer, TuneAnswer};
 use wb_contention::merge::{MergeReport, Merged, write_merged};
 use wb_contention::series::OverTime;
@@ -17,7 +19,7 @@ use wb_contention::{
 use wb_record::{Invocation, RunFolder};
 use wb_sys::SysRoot;
 
-use crate::lab::Lab;
+use crate::lab::{KillOnDrop, Lab};
 
 /// A file of the data folder beside the project.
 fn commands() -> Option<String> {
@@ -43,10 +45,10 @@ fn series(value: impl Fn(f64) -> f64) -> FittedSeries {
     FittedSeries::unfitted((1..=25).map(|step| f64::from(step) * 5.0).map(|x| Point { x, y: value(x) }).collect())
 }
 
-fn tune(device: &str) -> BenchResult {
+fn tune(device: &str, offset: f64) -> BenchResult {
     let ramp = |a: f64, b: f64| move |x: f64| ((x - a) / (b - a)).clamp(0.0, 1.0);
     let mut all = BTreeMap::new();
-    all.insert(Series::Mof, series(|x| 1.2 + 0.4 * ramp(22.5, 62.5)(x)));
+    all.insert(Series::Mof, series(|x| 1.2 + offset + 0.4 * ramp(22.5, 62.5)(x)));
     all.insert(Series::Amof, series(|x| 1.2 + 0.2 * ramp(22.5, 42.5)(x)));
     all.insert(Series::AmofDelta, series(|x| 0.2 * ramp(42.5, 62.5)(x)));
     all.insert(Series::Isol, series(|x| 1.0 - 0.2 * ramp(72.5, 92.5)(x)));
@@ -88,8 +90,10 @@ fn lab_with_result() -> Option<Lab> {
 }
 
 pub(crate) fn write_run(lab: &Lab, name: &str, device: &str) {
-    write_run_until(lab, name, device, "2026-01-01T06:00:00Z");
+    write_run_until(lab, name, device, END);
 }
+
+const END: &str = "2026-01-01T06:00:00Z";
 
 /// A run whose bench ended at a time.
 fn write_run_until(lab: &Lab, name: &str, device: &str, end: &str) {
@@ -109,7 +113,8 @@ fn write_run_until(lab: &Lab, name: &str, device: &str, end: &str) {
         metadata: Default::default(),
     };
     run.add_invocation(invocation).unwrap();
-    let result = tune(device);
+    // No two runs measure the same values.
+    let result = tune(device, if end == END { 0.0 } else { 1e-9 });
     let report = MergeReport {
         instance: result.instance.clone(),
         group: Vec::new(),
@@ -201,14 +206,41 @@ fn each_bench_ends_with_its_reason_on_a_machine_with_cgroup_v1_alone() {
         let failed: Vec<_> =
             lab.journal(bench).into_iter().filter(|event| event.to_string().contains("cgroup-v1")).collect();
         assert_eq!(failed.len(), 1, "{bench}: the reason is recorded");
-        for command in ["summary", "format"] {
-            let read = lab.weighbridge(&format!("-r {bench} {command}")).expect_code(4);
+        for command in ["summary", "format", "solve", "report"] {
+            let line = if command == "report" { format!("report {bench}") } else { format!("-r {bench} {command}") };
+            let read = lab.weighbridge(&line).expect_code(4);
             let left = "0 of 1 started stages have a result; then: cgroup v2 is required";
             assert!(read.err.contains(left), "{bench}: {}", read.err);
         }
         assert!(lab.weighbridge(&format!("-r {bench} plan {bench} --dev {device} --dir .")).out.contains("to run"));
     }
     assert!(lab.read("contention-parameters.json").contains("rps-max"), "committed parameters stay");
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}: not after 60 s");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+#[ignore = "changes settings of a device, so that other runs are refused: make test-long"]
+fn soak_file_of_a_bench_is_removed_however_it_ends() {
+    let Some(device) = device() else { return };
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        // On a file system with direct I/O, and with the missing requirements of this machine.
+        let lab = Lab::on_disk();
+        let options = format!("--dev {device} --dir files --time-scale 0.02 --force");
+        let mut run = KillOnDrop(lab.start(&format!("-r R run iocost-params {options}")));
+        let file = lab.path("files/weighbridge-fio");
+        wait_until("the file of the bench exists", || file.exists());
+        kill_process(Pid::from_child(&run.0), signal).unwrap();
+        assert!(!run.0.wait().unwrap().success());
+        wait_until("the file of the bench is removed", || !file.exists());
+        assert_eq!(lab.wait_for_processes(), [""; 0], "{signal:?}");
+    }
 }
 
 #[test]
@@ -353,6 +385,126 @@ fn results_of_several_runs_are_merged_into_a_new_folder() {
 }
 
 #[test]
+fn nothing_is_left_out_of_a_merge_silently_or_counted_twice() {
+    let (Some(lab), Some(device)) = (lab_with_result(), device()) else { return };
+    write_run_until(&lab, "S", &device, "2026-01-01T07:00:00Z");
+    lab.weighbridge("-r EMPTY merge nosuch").expect_code(1);
+    lab.weighbridge("-r T run steady --min-time 1ms --samples 6 --retakes 0").expect_code_of(&[0, 3]);
+    lab.weighbridge("-r M merge R T S").expect_code(0).expect_stdout("    - T (no result of iocost-tune)\n");
+    let none = lab.weighbridge("-r N merge T").expect_code(4);
+    none.expect_stderr("no result to merge: expected results of iocost-tune (T: no result of iocost-tune)");
+    lab.weighbridge("-r N merge M S").expect_code(4).expect_stderr("S is part of M, which has all its values");
+    // A copy is one whatever was solved for it since.
+    lab.weighbridge("-r R pack -o copy.tar.gz").expect_code(0);
+    lab.weighbridge("unpack copy.tar.gz").expect_code(0);
+    lab.weighbridge("-r copy/run solve iocost-tune::name=test,isolation").expect_code(0);
+    lab.weighbridge("-r N merge R copy/run").expect_code(4).expect_stderr("copy/run is a copy of R");
+    assert!(!lab.path("N").exists());
+}
+
+#[test]
+fn an_instance_is_selected_by_the_name_with_which_it_is_shown() {
+    let (Some(lab), Some(device)) = (lab_with_result(), device()) else { return };
+    write_run_until(&lab, "S", &device, "2026-01-01T07:00:00Z");
+    let mut other: serde_json::Value = serde_json::from_str(&lab.read("S/contention/iocost-tune/result.json")).unwrap();
+    other["system"]["device"]["model"] = "Other".into();
+    lab.write("S/contention/iocost-tune/result.json", &other.to_string());
+    let merged = lab.weighbridge("-r M merge R S --multiple").expect_code(0);
+    merged.expect_stdout("iocost-tune.2\n");
+    let read = |line: &str| lab.weighbridge(&format!("-r M {line}"));
+    let second = read("summary iocost-tune.2").expect_code(0).out.clone();
+    assert!(second.matches("[iocost-tune result]").count() == 1, "{second}");
+    assert_eq!(read("summary iocost-tune").out.matches("[iocost-tune result]").count(), 2);
+    read("format iocost-tune.2:high-level").expect_code(0);
+    read("solve iocost-tune.2::name=test,isolation").expect_code(0).expect_stdout("[test] isolation");
+    assert!(!read("summary iocost-tune.1").out.contains("[test]"), "the other one stays");
+    read("pack iocost-tune.2 -o some.tar.gz").expect_code(0);
+    read("summary iocost-tune.3").expect_code(4).expect_stderr("it has iocost-tune, iocost-tune.2");
+    read("summary iocost-tune@x").expect_code(4);
+    read("summary iocost-tune.0").expect_code(1).expect_stderr("unknown bench `iocost-tune.0`");
+    // What is run has its name by `id` and position alone.
+    lab.weighbridge("plan iocost-tune.2").expect_code(1);
+}
+
+#[test]
+fn sequences_are_read_from_files() {
+    let Some(device) = device() else { return };
+    let lab = Lab::new();
+    lab.write("seq", "# the device\niocost-params hashd-params:fake-cpu-load  # and hashd\n\nstorage:loops=1\n");
+    lab.write(
+        "jobs.json",
+        r#"// of resctl-bench
+        { "job_specs": [ { "kind": "storage", "id": "j", "passive": "mem,io", "props": [{"loops": "2"}] } ] }"#,
+    );
+    let plan = lab.weighbridge(&format!("plan -f seq --file jobs.json protection --dev {device} --dir ."));
+    assert_snapshot!(plan.transcript(), @"
+    exit 0
+    iocost-params: +  io.cost model and QoS
+    iocost-params: 1 stage to run
+    hashd-params: +  parameters of hashd
+    hashd-params: 1 stage to run
+    storage: +  supported footprint
+    storage: 1 stage to run
+    storage@j: +  supported footprint
+    storage@j: 1 stage to run
+    protection: +  [00] mem-hog
+    protection: +  [01] mem-hog
+    protection: 2 stages to run
+    ");
+    lab.write("bad", "storage\nstorage:lops=1\n");
+    lab.write("tests", "steady\n");
+    lab.write("empty", "# nothing\n");
+    lab.write("bad.json", r#"{ "job_specs": 3 }"#);
+    for (line, reason) in [
+        ("plan -f bad", "[bad:2:1:9]"),
+        ("run -f tests", "unknown bench `steady`"),
+        ("plan -f empty", "empty has no contention bench"),
+        ("plan -f bad.json", "bad.json: not a job file of resctl-bench: invalid type: integer `3`"),
+        ("plan -f nosuch", "nosuch"),
+        ("plan steady -f seq", "cannot run contention benches and the test `steady` in one run"),
+    ] {
+        lab.weighbridge(line).expect_code(1).expect_stderr(reason);
+    }
+}
+
+#[test]
+fn dependencies_of_benches_are_named_with_what_was_found() {
+    let Some(device) = device() else { return };
+    let lab = Lab::new();
+    let deps = |line: &str| lab.weighbridge(&format!("deps {line} --dev {device} --dir ."));
+    let all = deps("").expect_code_of(&[0, 3]).out.clone();
+    let found: Vec<serde_json::Value> = serde_json::from_str(&deps("--json").out).unwrap();
+    assert_eq!(found.len(), 19, "{all}");
+    for one in &found {
+        assert!(all.contains(one["requirement"].as_str().unwrap()), "{one}: {all}");
+    }
+    for bench in Bench::ALL {
+        assert!(all.lines().any(|line| line.starts_with(&format!("{bench}: "))), "{bench}: {all}");
+    }
+    let device_alone: Vec<serde_json::Value> = serde_json::from_str(&deps("iocost-params --json").out).unwrap();
+    let names: Vec<&str> = device_alone.iter().map(|one| one["requirement"].as_str().unwrap()).collect();
+    let expected = ["iocost-unused", "io-controllers-unused", "no-composite-device", "io-scheduler", "no-wbt", "fio"];
+    assert_eq!(names, expected);
+    // What is passive is not set by the bench.
+    let set = |line: &str| {
+        let found: Vec<serde_json::Value> = serde_json::from_str(&deps(&format!("{line} --json")).out).unwrap();
+        found.iter().filter(|one| one["state"] == "set-by-benches").count()
+    };
+    assert_eq!(set("protection:passive=ALL"), 0);
+    deps("nosuch").expect_code(1);
+}
+
+#[test]
+fn commands_of_resctl_bench_lead_to_what_does_the_same() {
+    let Some(device) = device() else { return };
+    let lab = Lab::new();
+    lab.weighbridge("doc iocost-qos").expect_code(1).expect_stderr("`weighbridge list BENCH` shows the properties");
+    lab.weighbridge("-r R upload").expect_code(1).expect_stderr("results are not uploaded");
+    let twice = lab.weighbridge(&format!("plan storage:id=x storage:id=x --dir . --dev {device}"));
+    twice.expect_code(1).expect_stderr("duplicate id `x`");
+}
+
+#[test]
 fn an_archive_has_the_selected_benches() {
     let Some(lab) = lab_with_result() else { return };
     lab.weighbridge("-r R pack iocost-tune -o some.tar.gz").expect_code(0);
@@ -365,7 +517,8 @@ fn an_archive_has_the_selected_benches() {
 fn result_of_resctl_bench(isolation: f64) -> serde_json::Value {
     use serde_json::json;
     let series = |value: f64, step: f64| {
-        let points = (0..5).map(|at| json!({"x": 60.0 + f64::from(at) * 15.0, "y": value + f64::from(at) * step}));
+        let points =
+            (0..5).map(|index| json!({"x": 60.0 + f64::from(index) * 15.0, "y": value + f64::from(index) * step}));
         json!({"data": points.collect::<Vec<_>>(), "outliers": []})
     };
     json!([{

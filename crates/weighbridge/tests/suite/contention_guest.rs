@@ -21,12 +21,12 @@ const PREPARE: &str =
 mount /dev/nvme0n1 /mnt/measured; (umask 077; fallocate -l 2G /mnt/measured/swap)
 mkswap -q /mnt/measured/swap; swapon /mnt/measured/swap";
 
-/// A sequence whose hashd the emulation can run, in short. The throttled disk is slower than a device that io.cost is
+/// A sequence whose hashd the emulation can run, in short. The disk has ext4, which nothing but --force accepts. The throttled disk is slower than a device that io.cost is
 /// worth setting up on, and hardly isolates anything.
 const RUN: &str = "/root/weighbridge -r /root/R run iocost-params \
     hashd-params:fake-cpu-load,rps-max=10,hash-size=16k,chunk-pages=1,log-bps=4k \
     iocost-qos:storage-base-loops=1,rps-max=10,hash-size=16k,chunk-pages=1,log-bps=4k,ignore-min-perf,isol-thr=0.01:min=75,max=75 \
-    protection::scenario=mem-hog,loops=1,load=0.8 --dir /mnt/measured/d --mem-profile 1 --time-scale 0.03";
+    protection::scenario=mem-hog,loops=1,load=0.8 --dir /mnt/measured/d --mem-profile 1 --time-scale 0.03 --force";
 
 /// The settings that benches change.
 const SETTINGS: &str = "cd /sys/fs/cgroup; ls -d weighbridge* 2>/dev/null; cat cgroup.subtree_control; \
@@ -143,4 +143,5 @@ fn contention_sequence_is_measured_killed_and_resumed_in_a_guest() {
     let text = guest.shell("/root/weighbridge -r /root/R format");
     println!("{text}");
     assert!(text.contains("[protection result]"), "{text}");
+    assert_eq!(text.matches("missed requirements: btrfs\n").count(), 2, "{text}");
 }

@@ -87,7 +87,6 @@ fn documents() -> Vec<(String, String)> {
 /// A command line of a document.
 #[derive(Debug)]
 struct Shown {
-    /// File and line.
     place: String,
     words: Vec<String>,
 }
@@ -211,9 +210,9 @@ fn cells_are_named_by_parameters_that_exist() {
     let mut checked = 0;
     for (name, text) in documents() {
         // `TEST/0000:PARAM=VALUE,…`
-        for (at, _) in text.match_indices("/0000:") {
-            let test = text[..at].rsplit(|c: char| !c.is_alphanumeric() && c != '-').next().unwrap_or_default();
-            let case = text[at + "/0000:".len()..].split(['/', '`', ' ', '\n']).next().unwrap_or_default();
+        for (position, _) in text.match_indices("/0000:") {
+            let test = text[..position].rsplit(|c: char| !c.is_alphanumeric() && c != '-').next().unwrap_or_default();
+            let case = text[position + "/0000:".len()..].split(['/', '`', ' ', '\n']).next().unwrap_or_default();
             // The axes of `peers` are those of a matrix.
             let is_checked = case.contains('=') && test != "peers";
             let Some(known) = parameters.get(test).filter(|_| is_checked) else { continue };
@@ -285,8 +284,8 @@ fn every_link_leads_to_a_file_and_a_heading() {
     };
     let mut dead = Vec::new();
     for (name, text) in &documents {
-        for (at, _) in text.match_indices("](") {
-            let target = text[at + 2..].split(')').next().unwrap_or_default();
+        for (position, _) in text.match_indices("](") {
+            let target = text[position + 2..].split(')').next().unwrap_or_default();
             if target.contains("://") || target.is_empty() {
                 continue;
             }
@@ -335,7 +334,9 @@ fn everything_that_contributing_names_exists() {
 fn has_word(text: &str, word: &str) -> bool {
     let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
     let mut found = text.match_indices(word);
-    found.any(|(at, _)| is_end(text[..at].chars().next_back()) && is_end(text[at + word.len()..].chars().next()))
+    found.any(|(position, _)| {
+        is_end(text[..position].chars().next_back()) && is_end(text[position + word.len()..].chars().next())
+    })
 }
 
 /// The texts of all sources, this file aside.

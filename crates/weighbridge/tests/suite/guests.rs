@@ -235,13 +235,13 @@ fn several_guests_measure_together_and_a_killed_guest_is_lost() {
     let mut command = world.command(&words);
     let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let journal = || std::fs::read_to_string(world.lab.path("R/journal.jsonl")).unwrap_or_default();
-    eventually_slowly("the long test started", &mut run, || journal().contains("/long/"));
+    eventually_slowly("the long test started", &world, &mut run, || journal().contains("/long/"));
     let find = "pgrep -f 'guest=weighbridge-[0-9]*-vm2'";
     let pid = world.libvirt.output_of(&["sh", "-c", find]).expect("the guest's process");
     world.libvirt.output_of(&["kill", "-9", pid.lines().next().unwrap()]).unwrap();
     CommandResult::wait_for(run).expect_code(3);
     let study = world.lab.weighbridge("study R --json").json();
-    let cell = |at: usize| study["cells"][at].clone();
+    let cell = |index: usize| study["cells"][index].clone();
     let workers: Vec<String> = cell(0)["metrics"]
         .as_array()
         .unwrap()
@@ -262,7 +262,7 @@ fn killed_run_leaves_no_guest() {
     let words: Vec<&str> = ["run", "long", "--into", "R", "--profiles", &profiles].to_vec();
     let mut run = world.command(&words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let journal = || std::fs::read_to_string(world.lab.path("R/journal.jsonl")).unwrap_or_default();
-    eventually_slowly("the long test started", &mut run, || journal().contains("/long/"));
+    eventually_slowly("the long test started", &world, &mut run, || journal().contains("/long/"));
     let listed = || world.libvirt.output_of(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap();
     assert!(listed().contains("vm1"));
     let keys = || {
@@ -300,7 +300,7 @@ fn run_interrupted_while_its_guest_starts_is_recorded_and_resumed() {
     let mut run = world.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let domains =
         || world.libvirt.output_of(&["virsh", "-q", "-c", "qemu:///system", "list", "--all"]).unwrap_or_default();
-    eventually_slowly("the guest started", &mut run, || domains().contains("vm1"));
+    eventually_slowly("the guest started", &world, &mut run, || domains().contains("vm1"));
     let oldest = world.libvirt.output_of(&["pgrep", "-o", "-x", "weighbridge"]).expect("the program's process");
     world.libvirt.output_of(&["kill", "-INT", oldest.trim()]).unwrap();
     let interrupted = CommandResult::wait_for(run).expect_code(130);
@@ -425,7 +425,7 @@ fn soak_tuned_guest_of_a_users_domain_boots_the_images_kernel_on_huge_pages() {
     let mut run = command(&["--output", "R", "--", "cpus"]);
     let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let journal = || std::fs::read_to_string(world.lab.path("R/journal.jsonl")).unwrap_or_default();
-    eventually_slowly("the first attempt", &mut run, || journal().contains("attempt-started"));
+    eventually_slowly("the first attempt", &world, &mut run, || journal().contains("attempt-started"));
     let (total, free) = huge_pages();
     let ran = CommandResult::wait_for(run).expect_code(0);
     assert!(!ran.err.contains("was detected"), "{}", ran.err);
@@ -461,15 +461,20 @@ fn soak_overcommitting_guests_are_as_many_as_in_run_perf() {
 }
 
 /// Waits for a condition while a program runs, for as long as an emulated guest may take.
-fn eventually_slowly(what: &str, run: &mut Child, is_so: impl Fn() -> bool) {
+fn eventually_slowly(what: &str, world: &World, run: &mut Child, is_so: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !is_so() {
-        if run.try_wait().unwrap().is_some() {
+        let ended = run.try_wait().unwrap();
+        if ended.is_some() || start.elapsed().as_secs() >= 600 {
+            let processes = world.libvirt.transcript_of(&["ps", "-eo", "pid,ppid,stat,wchan:20,etimes,args"]);
+            let domains =
+                world.libvirt.transcript_of(&["timeout", "60", "virsh", "-c", "qemu:///system", "list", "--all"]);
+            // Otherwise the pipes of a program that hangs never end.
+            world.libvirt.output_of(&["kill", "-KILL", "--", "-1"]);
             let mut stderr = String::new();
             run.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-            panic!("the program ended before {what}: {stderr}");
+            panic!("{what}: not in time; the program ({ended:?}) printed:\n{stderr}\n{domains}\n{processes}");
         }
-        assert!(start.elapsed().as_secs() < 600, "{what}: not in time");
         std::thread::sleep(std::time::Duration::from_millis(200));
     }
 }

@@ -158,6 +158,7 @@ fn options_that_do_not_belong_together_are_refused() {
     assert!(!lab.path("found.toml").exists());
 }
 
+// A journal of the refused sizing was left.
 #[test]
 fn a_refused_sizing_leaves_nothing() {
     let lab = lab();

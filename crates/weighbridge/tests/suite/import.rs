@@ -224,6 +224,74 @@ fn imported_commands_that_fail_more_often_are_a_regression() {
     lab.weighbridge("compare many none").expect_code(3);
 }
 
+/// An export of hyperfine of a command with 12 runs, which end with these statuses in turn, by parameter `build`.
+fn export_with_statuses(commands: &[(&str, &[i32])]) -> String {
+    let results = commands.iter().map(|(build, codes)| {
+        let times: Vec<f64> = (0..12).map(|run| 1.0 + 0.001 * f64::from(run * 7 % 12)).collect();
+        let codes: Vec<i32> = codes.iter().copied().cycle().take(12).collect();
+        serde_json::json!({"command": "x", "times": times, "exit_codes": codes, "parameters": {"build": build}})
+    });
+    serde_json::json!({ "results": results.collect::<Vec<_>>() }).to_string()
+}
+
+#[test]
+fn a_command_that_never_succeeds_fails_only_beside_one_that_does() {
+    let lab = Lab::new();
+    let cases: [(&str, &[i32]); 7] = [
+        ("ok", &[0]),
+        ("one", &[1]),
+        ("two", &[2]),
+        ("mostly-one", &[1, 1, 1, 1, 1, 1, 3]),
+        ("flaky", &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+        ("crash", &[139]),
+        ("aborted", &[134]),
+    ];
+    for (name, codes) in cases {
+        lab.write(&format!("{name}.json"), &export_with_statuses(&[("b", codes)]));
+        let signals = codes[0] > 128;
+        lab.weighbridge(&format!("import -o {name} {name}.json")).expect_code(if signals { 3 } else { 0 });
+        let more = export_with_statuses(&[("b", codes)]).replace("1.001", "1.0012");
+        lab.write("more.json", &more);
+        lab.weighbridge(&format!("import -o more-{name} more.json")).expect_code(if signals { 3 } else { 0 });
+    }
+    let summary = words(&lab.weighbridge("summary one").expect_code(0).out);
+    assert!(summary.contains("the command ends with exit status 1 and never with 0"), "{summary}");
+    for (sides, verdict, code) in [
+        ("ok one", "regressed", 2),
+        ("ok crash", "regressed", 2),
+        ("ok mostly-one", "regressed", 2),
+        ("flaky one", "regressed", 2),
+        ("one crash", "regressed", 2),
+        ("one more-one", "equivalent", 0),
+        ("one mostly-one", "equivalent", 0),
+        ("one two", "incomparable", 4),
+        ("one ok", "invalid", 3),
+        ("ok more-ok,one", "regressed", 2),
+    ] {
+        let compared = lab.weighbridge(&format!("compare {sides} --json")).expect_code(code).json();
+        assert_eq!(compared["checks"][0]["final_verdict"], verdict, "{sides}: {}", compared["checks"][0]);
+    }
+    let first = lab.weighbridge("compare ok one").expect_code(2).out;
+    assert!(words(&first).contains("0 of 12 → 12 of 12 failed"), "{first}");
+    assert!(
+        words(&first).contains("`one` failed: exit status `1` of the command, which ends with 0 in `ok`"),
+        "{first}"
+    );
+
+    // A later file of the same run decides, too.
+    lab.write("ok-again.json", &export_with_statuses(&[("b", &[0])]).replace("1.0", "1.1"));
+    lab.weighbridge("import -o one ok-again.json").expect_code(3);
+    let summary = words(&lab.weighbridge("summary one").expect_code(3).out);
+    assert!(summary.contains("12 of 24 attempts failed"), "{summary}");
+
+    // Parts of one run are sides as builds are.
+    lab.write("both.json", &export_with_statuses(&[("old", &[0]), ("new", &[1])]));
+    lab.weighbridge("import -o both both.json").expect_code(0);
+    let compared = lab.weighbridge("compare both --by build --json").expect_code(2).json();
+    let check = &compared["checks"][0];
+    assert_eq!(check["failures"][1], serde_json::json!({"failed": 12, "attempts": 12}), "{check}");
+}
+
 /// A `composite.xml` of a system with this setting of transparent huge pages.
 fn write_composite(lab: &Lab, name: &str, huge_pages: &str) {
     let attributes = format!(
@@ -259,5 +327,37 @@ fn the_systems_of_phoronix_are_compared_setting_by_setting() {
     assert!(lab.read("page.html").contains("Oracle Linux 8.5"), "{}", page.transcript());
     for row in ["32 GiB", "GCC 8.5.0", "transparent always"] {
         assert!(lab.read("page.html").contains(row), "{row}");
+    }
+}
+
+/// Of two systems in one file, the first has a second result, which differs from the other in its arguments alone.
+#[test]
+fn two_systems_of_one_file_are_compared_as_its_help_says() {
+    let lab = Lab::new();
+    let entry = |system: &str, first: u32| {
+        let runs: Vec<String> = (0..9).map(|run| format!("{first}.{}", run * 4 % 9)).collect();
+        format!("<Entry><Identifier>{system}</Identifier><RawString>{}</RawString></Entry>", runs.join(":"))
+    };
+    let result = |arguments: &str, entries: &str| {
+        format!(
+            "<Result><Identifier>pts/t-1.0.0</Identifier><Title>T</Title><Arguments>{arguments}</Arguments>\
+             <Scale>Seconds</Scale><Proportion>LIB</Proportion><Data>{entries}</Data></Result>"
+        )
+    };
+    let results = result("", &(entry("old kernel", 12) + &entry("new", 15))) + &result("-x", &entry("old kernel", 7));
+    lab.write("c.xml", &format!("<?xml version=\"1.0\"?><PhoronixTestSuite>{results}</PhoronixTestSuite>"));
+    lab.weighbridge("import -o both c.xml").expect_code(0);
+    let command = "compare a=both b=both --map old-kernel=new";
+    for by in ["profile", "worker"] {
+        let refused = lab.weighbridge(&format!("compare both --by {by}"));
+        assert_ne!(refused.code, 0);
+        refused.expect_stderr(&format!("`weighbridge {command}` compares its profiles old-kernel and new"));
+    }
+    lab.weighbridge("import -o new c.xml --system new").expect_code(0);
+    let mut old = lab.command("import -o old c.xml --system");
+    lab.run_command(old.arg("old kernel")).expect_code(0);
+    for command in [command, "compare old new"] {
+        let compared = words(&lab.weighbridge(command).expect_code(2).out);
+        assert!(compared.contains("regressed 1 errors 1: 1 missing"), "{compared}");
     }
 }

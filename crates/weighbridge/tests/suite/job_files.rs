@@ -63,7 +63,7 @@ fn new_folder() -> String {
 
 /// Runs a job file on an existing file of 8 MiB, and returns what was printed, after checking that nothing of it changed.
 fn run_on_existing_file(lab: &Lab, job: &str, params: &str) -> CommandResult {
-    let content: Vec<u8> = (0..8u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let content: Vec<u8> = (0..8u32 << 20).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     for name in ["file", "other", "file "] {
         std::fs::write(lab.path(name), &content).unwrap();
     }
@@ -212,7 +212,7 @@ fn histograms_over_time_have_every_operation() {
         let shown = series["rows"].as_array().unwrap().last().unwrap()["cumulative_ns"].as_f64().unwrap();
         let bins =
             report["jobs"].as_array().unwrap().iter().map(|job| job[operation]["clat_ns"]["bins"].as_object().unwrap());
-        let longest = bins.flat_map(|bins| bins.keys()).map(|at| at.parse::<u64>().unwrap()).max().unwrap();
+        let longest = bins.flat_map(|bins| bins.keys()).map(|latency| latency.parse::<u64>().unwrap()).max().unwrap();
         assert_eq!(shown, longest as f64, "{operation}");
     }
 }

@@ -41,7 +41,7 @@ fn soak_kernel_has_the_arguments_of_a_profile_while_it_is_applied() {
     let ran = lab.weighbridge(&line(&format!("run sees {both} --json")));
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.transcript(), machine.console());
     let study = ran.json();
-    let median = |at: usize| study["cells"][at]["metrics"][0]["summary"]["median"].as_f64();
+    let median = |index: usize| study["cells"][index]["metrics"][0]["summary"]["median"].as_f64();
     assert_eq!((median(0), median(1)), (Some(1.0), Some(2.0)), "{}", ran.transcript());
     ran.expect_stderr("`box` reboots with ").expect_stderr("weighbridge.added audit=0");
     assert_eq!(seen(), before);

@@ -2,6 +2,7 @@
 
 use crate::lab::Lab;
 
+// A script that printed more than 64 MiB was killed, and its host excluded.
 #[test]
 fn the_log_of_a_script_that_prints_too_much_is_cut_in_the_middle() {
     let lab = Lab::new();

@@ -363,9 +363,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let mut folders = VecDeque::from([folder.to_owned()]);
     while let Some(next) = folders.pop_front() {
         for entry in fs::read_dir(next).unwrap().flatten() {
-            match entry.file_type().unwrap().is_dir() {
-                true => folders.push_back(entry.path()),
-                false => found.push(entry.path().strip_prefix(folder).unwrap().to_owned()),
+            if entry.file_type().unwrap().is_dir() {
+                folders.push_back(entry.path())
+            } else {
+                found.push(entry.path().strip_prefix(folder).unwrap().to_owned())
             }
         }
     }

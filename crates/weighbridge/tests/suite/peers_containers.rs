@@ -3,7 +3,11 @@
 use std::process::{Command, Stdio};
 
 use crate::lab::Lab;
-use crate::peers_run::{QUICK, median};
+use crate::peers_run::median;
+
+/// Flags for one small sample, whose sides and probes are seven containers.
+const QUICK: &str = "--samples 1 --warm-up 0 --attempts 1 --iterations 3 --upload-bytes 4m --download-bytes 4m \
+    --latency-iterations 20";
 
 /// The image of the tests, which is empty: programs are mounted into it.
 const IMAGE: &str = "localhost/weighbridge-test";

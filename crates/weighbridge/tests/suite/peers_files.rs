@@ -1,7 +1,7 @@
 //! What a peers file defines beside its endpoints: scenarios, checks, servers, and what baselines are shown beside.
 
 use crate::lab::Lab;
-use crate::peers_run::{QUICK, matrix, median};
+use crate::peers_run::{QUICK, matrix, median, script_matrix};
 use crate::ssh;
 
 #[test]
@@ -50,7 +50,7 @@ fn figures_outside_of_the_bounds_of_a_check_are_invalid() {
         lab.write("peers.toml", &format!("{}[[checks]]\ncells = \"(tcp, none)\"\n{check}\n", matrix(&["good"])));
         lab.weighbridge(&format!("peers run peers.toml --into R {QUICK}")).expect_code(3);
         let cells = lab.weighbridge("summary R --json").json()["cells"].clone();
-        let validity = |at: usize| cells[at]["attempts"][0]["validity"].clone();
+        let validity = |index: usize| cells[index]["attempts"][0]["validity"].clone();
         let found = validity(0)["figures"].as_str().unwrap_or_else(|| panic!("{cells:#}")).to_owned();
         assert!(found.starts_with(figures), "{found}");
         assert_eq!(validity(0)["gate"], if check.contains("answer") { "answer" } else { "plausibility" });
@@ -124,8 +124,8 @@ fn a_baseline_is_shown_beside_the_cells_that_it_names() {
     let page = lab.read("R/peers-report/results.html");
     let overhead = page.split_once("id=\"overhead\"").map(|(_, rest)| rest).unwrap_or_else(|| panic!("{page}"));
     let row = |name: &str| {
-        let at = overhead.find(name).unwrap_or_else(|| panic!("{name}: {overhead}"));
-        overhead[at..].split_once("</tr>").unwrap().0.to_owned()
+        let position = overhead.find(name).unwrap_or_else(|| panic!("{name}: {overhead}"));
+        overhead[position..].split_once("</tr>").unwrap().0.to_owned()
     };
     assert!(row("good x good (udp)").contains(" better"), "{}", row("good x good (udp)"));
     assert!(!row("good x good (tcp, none)").contains(" better"), "{}", row("good x good (tcp, none)"));
@@ -136,9 +136,10 @@ fn matrix_with_script(lab: &Lab, script: &str) {
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/endpoint.py");
     let text = std::fs::read_to_string(fixture).unwrap();
     lab.write(script.trim_start_matches("./"), &text);
-    lab.write("peers.toml", &matrix(&["good"]).replace(fixture, script));
+    lab.write("peers.toml", &script_matrix(script, &["good"]));
 }
 
+// A bare file name had no folder.
 #[test]
 fn programs_are_relative_to_the_folder_of_a_bare_file_name() {
     let lab = Lab::new();
@@ -146,6 +147,7 @@ fn programs_are_relative_to_the_folder_of_a_bare_file_name() {
     lab.weighbridge(&format!("peers run peers.toml --transport-select tcp --into R {QUICK}")).expect_code(0);
 }
 
+// Scripts of endpoints were not hashed, so that a changed one was resumed.
 #[test]
 fn a_cell_whose_script_was_changed_is_not_resumed() {
     let lab = Lab::new();
@@ -262,4 +264,22 @@ fn own_results_are_imported_as_what_they_were() {
             .collect::<Vec<_>>()
     };
     assert_eq!(statuses("own/results.yaml"), statuses("again/results.yaml"));
+    // What disturbed a sample stays a mark of it.
+    let mark = "    disturbances:\n      upload:\n        0: [\"steal 12 %\"]\n";
+    // This machine may have disturbed one.
+    let own = lab.read("own/results.yaml").replace("    disturbances:", "    other:");
+    lab.write("marked.yaml", &own.replace("    sampleMedians:", &format!("{mark}    sampleMedians:")));
+    lab.weighbridge("import -o M marked.yaml").expect_code_of(&[0, 3]);
+    let marks: Vec<serde_json::Value> = of(&cells("M"), "good")["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|attempt| !attempt["disturbances"].as_array().is_none_or(Vec::is_empty))
+        .cloned()
+        .collect();
+    assert_eq!(marks.len(), 1, "{marks:?}");
+    assert_eq!(marks[0]["disturbances"], serde_json::json!(["steal 12 %"]));
+    assert!(marks[0]["values"]["throughput/upload"].is_number());
+    lab.weighbridge("peers report M --into marked").expect_code(0);
+    assert!(lab.read("marked/results.yaml").contains(mark));
 }

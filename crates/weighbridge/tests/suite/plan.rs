@@ -382,6 +382,7 @@ fn measured(arguments: &[&'static str]) -> [(&'static str, Vec<&'static str>); 2
     ["plan", "run --into R"].map(|command| (command, arguments.to_vec()))
 }
 
+// A malformed value made its cell unsupported while the others were measured.
 #[test]
 fn invalid_knobs_are_refused_before_anything_is_measured() {
     let lab = Lab::new();

@@ -192,8 +192,8 @@ fn run_warns_about_later_profiles_before_measuring() {
     let mut command = lab.command("run steady --min-time 1ms --warm-up 0 --samples 6 --into R --profiles");
     let ran = lab.run_command(command.arg(format!("Localhost,{}", guests(&lab, ""))).env("PATH", lab.path("bin")));
     let warning = "warning: `DefaultLibvirt` on `local` will not be measured: no such program: `virsh`";
-    let (at, measured) = (ran.err.find(warning), ran.err.find("Localhost/steady"));
-    assert!(ran.code == 3 && at.is_some() && (measured.is_none() || at < measured), "{}", ran.transcript());
+    let (position, measured) = (ran.err.find(warning), ran.err.find("Localhost/steady"));
+    assert!(ran.code == 3 && position.is_some() && (measured.is_none() || position < measured), "{}", ran.transcript());
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn custom_provisioner_gets_the_hosts_and_reports_their_outcomes() {
     ran.expect_stderr("warning: `b` is left out: the provisioner `pool` failed: none is free");
     let request = lab.read_json("asked.json");
     assert_eq!((&request["contract"], &request["params"]["rack"]), (&1.into(), &"B7".into()));
-    let host = |at: usize| request["hosts"][at].clone();
+    let host = |index: usize| request["hosts"][index].clone();
     assert_eq!(
         (&host(0)["name"], &host(0)["local"], &host(0)["distro"]),
         (&"a".into(), &true.into(), &"debian-12".into())
@@ -76,12 +76,12 @@ fn invalid_or_missing_provisioners_are_refused() {
     insta::assert_snapshot!(seen(r#"command:{"comand":"x"}"#), @r"
     exit 1
     error: invalid parameters of provisioner `command`: unknown field `comand`, expected `command` or `limit`
-    help: see docs/provisioning.md
+    help: see docs/profiles.md
     ");
     insta::assert_snapshot!(seen("nosuch"), @r"
     exit 1
     error: the provisioner `nosuch` requires `weighbridge-provision-nosuch`, which is not in PATH
-    help: write an executable of this name to define your own provisioner: docs/provisioning.md
+    help: write an executable of this name to define your own provisioner: docs/profiles.md
     ");
     lab.write("site.yml", "- hosts: all\n");
     let path = lab.path("only");

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::json_schema::validate;
 use crate::lab::{CommandResult, Lab, copy_folder};
 
-const QUICK: &str = "--min-time 1ms --samples 2 --warm-up 0 --retakes 0 --attempts 1 --precision 1000 -q";
+const QUICK: &str = "--min-time 1ms --warm-up 0 --retakes 0 --attempts 1 --precision 1000 -q";
 
 /// A root folder with only the program and runs.
 struct EmptyRoot {
@@ -108,9 +108,10 @@ fn example_runs_can_be_read_without_anything_else() {
         .collect();
     definitions.sort();
     for line in [
-        "run python-hashes --tests-d examples --into runner".to_owned(),
-        "run --plan examples/network.toml --into network".to_owned(),
-        format!("run {} --tests-d examples/tests.d --into definitions", definitions.join(" ")),
+        "run python-hashes --tests-d examples --samples 2 --into runner".to_owned(),
+        "run --plan examples/network.toml --samples 2 --into network".to_owned(),
+        // Each takes a tool of its own, some of which compute for seconds.
+        format!("run {} --tests-d examples/tests.d --samples 1 --into definitions", definitions.join(" ")),
     ] {
         let ran = lab.weighbridge(&format!("{line} {QUICK}"));
         // Some tools may not be installed here, and cells of a few samples may not converge.
@@ -153,7 +154,9 @@ fn definition_files_are_recorded_and_inexact_copies_are_reported() {
             whole.display()
         ),
     );
-    let ran = lab.weighbridge(&format!("run files {} --into R", QUICK.trim_end_matches(" -q"))).expect_code_of(&[0, 3]);
+    let ran = lab
+        .weighbridge(&format!("run files --samples 2 {} --into R", QUICK.trim_end_matches(" -q")))
+        .expect_code_of(&[0, 3]);
     for note in [
         "files: `lib/beside.sh` is recorded with its secrets masked",
         "files: `{definition-folder}/lib/here.sh` is recorded with its secrets masked",
@@ -185,7 +188,7 @@ fn definition_files_are_recorded_and_inexact_copies_are_reported() {
     assert_eq!(read.code, ran.code, "{}", read.transcript());
     assert!(!read.err.contains("skipped"), "{}", read.err);
     // Measuring again with only the recorded definition names what is missing.
-    let again = lab.weighbridge(&format!("run files --tests-d R/tests.d {QUICK} --into S")).expect_code(3);
+    let again = lab.weighbridge(&format!("run files --tests-d R/tests.d --samples 2 {QUICK} --into S")).expect_code(3);
     let why = "missing exact copy of file `beside.sh` in the run: its secrets are masked";
     assert!(format!("{}{}", again.out, again.err).replace('\n', " ").contains(why), "{}", again.transcript());
 }

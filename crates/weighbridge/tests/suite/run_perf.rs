@@ -242,6 +242,11 @@ fn builds_are_compared_with_tolerances_and_a_model() {
         assert_eq!(again.code, if line.starts_with("compare") { 2 } else { 0 }, "{}", again.transcript());
         again.expect_stderr("note: `result.html` is a file, not a results folder: skipped");
     }
+    // Where too few remain, the error has them.
+    for line in ["compare-perf src result.html", "analyze-perf -l model3.json -- result.html"] {
+        let refused = run_in_shell(&lab, line).expect_code(1);
+        refused.expect_stderr("; `result.html` is a file, not a results folder: skipped");
+    }
 
     let charted =
         run_in_shell(&lab, "compare-perf -l model1.json --html charted.html --html-with-charts -- src result_* dst");

@@ -61,7 +61,7 @@ fn run_interrupted_in_any_step_of_its_preparation_has_a_folder_and_is_resumed() 
     define_profile(&lab);
     let script = lab.write("script", &format!("cd {}; {LASTING}\n", lab.path("").display())).display().to_string();
     let provisioner = format!(r#"command:{{"command":"sh -c '{LASTING}'"}}"#);
-    for (at, (arguments, step)) in [
+    for (index, (arguments, step)) in [
         (["--provisioner", &provisioner], "provisioning `local` by `command`"),
         (["--host-setup-script", &script], "running the host setup script script on `local`"),
         (["--worker-setup-script", &script], "running the worker setup script script on `local`"),
@@ -70,7 +70,7 @@ fn run_interrupted_in_any_step_of_its_preparation_has_a_folder_and_is_resumed() 
     .into_iter()
     .enumerate()
     {
-        let run = format!("R{at}");
+        let run = format!("R{index}");
         let into = ["--into", &run];
         let ran = interrupt(start(&lab, &[&arguments[..], &into].concat())).expect_code(130);
         ran.expect_stderr("error: interrupted before anything was measured\nhelp: to resume: ");

@@ -5,7 +5,6 @@ use std::path::Path;
 use wb_model::secrets::{mask_argument, mask_arguments, mask_param};
 use wb_model::{Declaration, ParamKind};
 use wb_plan::masking::mask_plan;
-use wb_tests::Registry;
 
 use crate::archive::rerun;
 use crate::lab::Lab;
@@ -247,7 +246,7 @@ const LIKE_SECRETS: [&str; 4] = ["x --password abc", "token=abc", "Bearer abc", 
 
 #[test]
 fn every_declared_parameter_of_every_test_is_recorded_as_typed() {
-    let registry = Registry::built_in();
+    let registry = wb_tests::built_in();
     let mut count = 0;
     for Declaration { name: test, params, .. } in registry.declarations() {
         // Variables and a command, in which secrets are masked.
@@ -287,6 +286,7 @@ fn assert_recorded_as_typed(test: &str, name: &str, value: &str) {
     assert_eq!(mask_param(name, value), value);
 }
 
+// The value was recorded as `***`: a name with `key` in it was taken for that of a secret.
 #[test]
 fn command_with_a_keyspace_is_recorded_as_typed_and_measured_again() {
     let lab = Lab::new();
@@ -300,6 +300,7 @@ fn command_with_a_keyspace_is_recorded_as_typed_and_measured_again() {
     assert!(command("s/rerun-1").as_array().unwrap().contains(&test.into()), "{}", command("s/rerun-1"));
 }
 
+// Their values were masked, so that they had one name.
 #[test]
 fn variants_of_a_keyspace_have_different_names() {
     let lab = Lab::new();

@@ -46,9 +46,10 @@ fn lab() -> Lab {
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
-        match entry.file_type().unwrap().is_dir() {
-            true => files.extend(files_below(&entry.path())),
-            false => files.push(entry.path()),
+        if entry.file_type().unwrap().is_dir() {
+            files.extend(files_below(&entry.path()))
+        } else {
+            files.push(entry.path())
         }
     }
     files
@@ -223,9 +224,9 @@ fn a_test_definition_of_a_run_includes_no_file_of_the_reader() {
 fn a_flipped_bit_in_the_journal_is_named_with_its_line() {
     let lab = lab();
     let mut journal = fs::read(lab.path("GOOD/journal.jsonl")).unwrap();
-    let at = String::from_utf8_lossy(&journal).find("\"attempt\":0").unwrap() + 10;
-    let line = 1 + journal[..at].iter().filter(|byte| **byte == b'\n').count();
-    journal[at] ^= 1;
+    let index = String::from_utf8_lossy(&journal).find("\"attempt\":0").unwrap() + 10;
+    let line = 1 + journal[..index].iter().filter(|byte| **byte == b'\n').count();
+    journal[index] ^= 1;
     fs::write(lab.path("GOOD/journal.jsonl"), journal).unwrap();
     let result = lab.weighbridge("summary GOOD").expect_code(1);
     result.expect_stderr(&format!("journal.jsonl:{line}: the line does not match its checksum"));
@@ -253,14 +254,16 @@ fn number_paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
 }
 
 /// Replaces the numbers at a path.
-fn replace_numbers(value: &mut Value, at: &str, path: &str, number: &Value) {
+fn replace_numbers(value: &mut Value, location: &str, path: &str, number: &Value) {
     match value {
-        Value::Number(_) if at == path => *value = number.clone(),
+        Value::Number(_) if location == path => *value = number.clone(),
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| replace_numbers(item, &format!("{at}/*"), path, number));
+            items.iter_mut().for_each(|item| replace_numbers(item, &format!("{location}/*"), path, number));
         }
         Value::Object(fields) => {
-            fields.iter_mut().for_each(|(name, field)| replace_numbers(field, &format!("{at}/{name}"), path, number));
+            fields
+                .iter_mut()
+                .for_each(|(name, field)| replace_numbers(field, &format!("{location}/{name}"), path, number));
         }
         _ => {}
     }

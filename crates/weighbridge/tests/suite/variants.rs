@@ -184,7 +184,7 @@ fn more_frequent_failures_are_decided_or_reported_as_undecided() {
 #[test]
 fn a_variant_that_always_crashes_is_decided_by_the_attempts_of_the_other_one() {
     let lab = lab();
-    for (at, (options, crashes_first, is_decided)) in [
+    for (index, (options, crashes_first, is_decided)) in [
         ("--samples 9", false, true),
         ("--samples 9 --warm-up 0", false, true),
         ("--attempts 10", false, true),
@@ -197,9 +197,9 @@ fn a_variant_that_always_crashes_is_decided_by_the_attempts_of_the_other_one() {
     {
         let variants = if crashes_first { "crash:cmd:false base" } else { "base crash:cmd:false" };
         let line = |into: &str, options: &str| {
-            format!("ab demo --min-time 1ms --seed {at} {options} --into {into} --json -- {variants}")
+            format!("ab demo --min-time 1ms --seed {index} {options} --into {into} --json -- {variants}")
         };
-        let into = format!("R{at}");
+        let into = format!("R{index}");
         let ran = lab.weighbridge(&line(&into, options));
         let result = ran.json();
         let case = &result["cases"][0];
@@ -334,7 +334,7 @@ fn a_resumed_comparison_has_the_results_of_an_undisturbed_one() {
     assert_eq!(results(&interrupted)[1].1, 5, "{}", interrupted.transcript());
     let resumed = measure("S", 5).expect_code(0);
     assert_eq!(results(&resumed), results(&undisturbed), "{}", resumed.transcript());
-    let p_value = |at: usize| results(&undisturbed)[at].2["adjusted_p_value"].as_f64().unwrap();
+    let p_value = |index: usize| results(&undisturbed)[index].2["adjusted_p_value"].as_f64().unwrap();
     assert!(p_value(0) <= 0.05 && p_value(1) <= 0.05);
     assert_eq!(undisturbed.json()["family"], 2);
     // Every round has a sample of each cell, those of a case one after the other.
@@ -371,11 +371,11 @@ fn a_failed_attempt_costs_its_block_and_no_drift_becomes_a_difference() {
         let line = format!("ab level {QUICK} --seed {seed} --threshold 0.5 --into R --json -- {variants}");
         let ran = lab.weighbridge(&line);
         let result = ran.json();
-        let of = |at: usize| &result["cases"][0]["variants"][at]["result"];
-        for at in [1, 2] {
-            assert!(of(at)["p_value"].as_f64().unwrap() > 0.05, "{}", ran.transcript());
+        let of = |index: usize| &result["cases"][0]["variants"][index]["result"];
+        for index in [1, 2] {
+            assert!(of(index)["p_value"].as_f64().unwrap() > 0.05, "{}", ran.transcript());
         }
-        let blocks = |at: usize| of(at)["blocks"].as_u64().unwrap();
+        let blocks = |index: usize| of(index)["blocks"].as_u64().unwrap();
         // Of three attempts one fails; the other variant has all blocks.
         assert!(blocks(1) <= blocks(2) && blocks(2) > 0, "{}", ran.transcript());
         assert_eq!(lab.weighbridge(&line).json(), result, "from the folder");
@@ -458,12 +458,11 @@ fn secrets_of_variants_are_not_recorded() {
     let mut folders = vec![lab.path("R")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
-            match entry.file_type().unwrap().is_dir() {
-                true => folders.push(entry.path()),
-                false => {
-                    let text = String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned();
-                    assert!(!text.contains("hunter"), "{}", entry.path().display());
-                }
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path())
+            } else {
+                let text = String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned();
+                assert!(!text.contains("hunter"), "{}", entry.path().display());
             }
         }
     }
@@ -478,7 +477,7 @@ fn calibration_can_be_extended_with_more_runs() {
     assert_eq!((&case["runs"], &case["boots"], &case["calibration"]["samples"]), (&2.into(), &1.into(), &24.into()));
     let orders = case["calibration"]["designs"].as_array().unwrap();
     assert_eq!(orders.len(), 3, "{orders:?}");
-    let of = |at: usize| orders[at]["beyond_chance"]["total"].clone();
+    let of = |index: usize| orders[index]["beyond_chance"]["total"].clone();
     assert_eq!([of(0), of(1), of(2)], [2, 2, 1]);
     assert!(result.get("added").is_none(), "all are of one command: {result}");
     let more = lab.weighbridge(&format!("calibrate demo {QUICK} --runs 3 --samples 6 --into R")).expect_code(0);
@@ -535,7 +534,7 @@ fn replaced_build_tool_and_built_program_are_recorded() {
     assert_eq!(verdicts(&result), pairs(&[("a", "first"), ("b", "faster")]));
     assert_eq!(result["cases"][0]["duplicates"], serde_json::Value::Null);
     let study = lab.weighbridge("summary R --json").json();
-    let of = |at: usize, name: &str| study["cells"][at]["provenance"][name].as_str().unwrap().to_owned();
+    let of = |index: usize, name: &str| study["cells"][index]["provenance"][name].as_str().unwrap().to_owned();
     assert_eq!([of(0, "make-a path"), of(1, "make-a path")], [one, two]);
     assert_ne!(of(0, "make-a sha256"), of(1, "make-a sha256"));
     assert_ne!(of(0, "built program sha256"), of(1, "built program sha256"));
@@ -626,8 +625,8 @@ fn replacement_applies_to_the_cells_that_use_the_program() {
     let line = format!("run made:maker=[make-a,make-b] steady {QUICK} --samples 6 --program make-a={file} --into R");
     lab.weighbridge(&line).expect_code(0);
     let study = lab.weighbridge("summary R --json").json();
-    let paths = |at: usize| {
-        let provenance = study["cells"][at]["provenance"].as_object().unwrap().iter();
+    let paths = |index: usize| {
+        let provenance = study["cells"][index]["provenance"].as_object().unwrap().iter();
         let paths = provenance.filter(|(name, _)| name.ends_with(" path"));
         paths.map(|(name, path)| (name.clone(), path.as_str().unwrap().to_owned())).collect::<Vec<_>>()
     };
@@ -658,7 +657,7 @@ fn compilers_are_compared_by_name_and_by_path() {
     let result = lab.weighbridge(&line);
     assert_eq!(result.json()["cases"][0]["duplicates"], serde_json::Value::Null, "{}", result.transcript());
     let study = lab.weighbridge("summary R --json").json();
-    let of = |at: usize, name: &str| study["cells"][at]["provenance"][name].as_str().unwrap().to_owned();
+    let of = |index: usize, name: &str| study["cells"][index]["provenance"][name].as_str().unwrap().to_owned();
     assert_eq!([of(0, "gcc path"), of(1, "gcc path")], [gcc.clone(), slow.clone()]);
     assert_ne!(of(0, "built affine sha256"), of(1, "built affine sha256"));
     assert!(of(0, "gcc version").contains('.'));

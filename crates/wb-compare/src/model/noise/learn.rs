@@ -17,9 +17,10 @@ use crate::statistical::observations::samples;
 /// one system: then differences between builds count as noise too.
 pub fn learn(builds: &Builds) -> NoiseModel {
     let is_single_system = builds.list().iter().all(|build| build.runs.len() == 1);
-    let systems: Vec<Vec<&Run>> = match is_single_system {
-        true => vec![builds.list().iter().flat_map(|build| &build.runs).collect()],
-        false => builds.list().iter().map(|build| build.runs.iter().collect()).collect(),
+    let systems: Vec<Vec<&Run>> = if is_single_system {
+        vec![builds.list().iter().flat_map(|build| &build.runs).collect()]
+    } else {
+        builds.list().iter().map(|build| build.runs.iter().collect()).collect()
     };
     let rows: Vec<MetricIndex> = builds.rows().collect();
     let checks = rows.into_par_iter().filter_map(|row| {
@@ -56,7 +57,7 @@ fn learn_metric(builds: &Builds, systems: &[Vec<&Run>], row: MetricIndex) -> Opt
     let values: Vec<Vec<Vec<f64>>> =
         systems.iter().map(|runs| runs.iter().map(|run| samples(run, row)).collect()).collect();
     let runs: Vec<Samples> = values.iter().flatten().flat_map(|run| Samples::new(run)).collect();
-    let variation = Replicates::of(&values);
+    let variation = Replicates::new(&values);
     let medians = series_by_system(&values, |run| Some(run.median()));
     let logs = |samples: &Samples| Samples::new(&samples.in_order().iter().map(|x| x.ln()).collect::<Vec<_>>()).ok();
     let drift = series_by_system(&values, |run| Some(run.median().ln()).filter(|log| log.is_finite()));
@@ -84,7 +85,7 @@ fn learn_metric(builds: &Builds, systems: &[Vec<&Run>], row: MetricIndex) -> Opt
         drift: joint_trend(&drift),
         drift_within: joint_trend(&within),
         modes: joint_dip(&medians),
-        two_modes: RunModes::of(&values),
+        two_modes: RunModes::new(&values),
         modes_within: joint_dip(&runs),
         outliers: runs.iter().map(|run| outliers(run).positions.len()).sum(),
         disturbed: systems.iter().flatten().filter_map(|run| run.reading(row)).map(|it| it.disturbed as usize).sum(),

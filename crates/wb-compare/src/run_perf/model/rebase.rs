@@ -7,7 +7,6 @@ use crate::build::Builds;
 /// A model at a new level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RebasedModel {
-    /// The model.
     pub model: ToleranceModel,
     /// The number of its checks that the builds do not have, which are unchanged.
     pub unchanged: usize,

@@ -48,10 +48,10 @@ impl Comparison<'_> {
     /// its layout. Scores of models are no ratios.
     pub fn average_of(&self, checks: impl IntoIterator<Item = usize>) -> Average {
         let Options { average, .. } = self.options;
-        let is_ratio = |at: usize| {
-            let check = self.checks[at];
+        let is_ratio = |index: usize| {
+            let check = self.checks[index];
             !self.models.iter().any(|model| model.entry(check.row, check.statistic).is_some())
-                && average.map_or(self.id(at).id_format == IdFormat::Weighbridge, |it| it == Average::Geometric)
+                && average.map_or(self.id(index).id_format == IdFormat::Weighbridge, |it| it == Average::Geometric)
         };
         if checks.into_iter().all(is_ratio) { Average::Geometric } else { Average::Arithmetic }
     }
@@ -59,7 +59,7 @@ impl Comparison<'_> {
     /// The average improvement of checks in a build in percent; negative if worse. `None` if none has one.
     pub fn average_improvement(&self, checks: impl Iterator<Item = usize> + Clone, build: usize) -> Option<f64> {
         let average = self.average_of(checks.clone());
-        average.of(checks.filter_map(|at| self.improvement(at, build, average)))
+        average.of(checks.filter_map(|position| self.improvement(position, build, average)))
     }
 
     /// The improvement of a check in a build in percent, as a term of such an average; negative if worse. `None` if the

@@ -22,11 +22,8 @@ pub struct Distribution {
     pub count: usize,
     /// The minimum.
     pub min: f64,
-    /// The first quartile.
     pub first_quartile: f64,
-    /// The median.
     pub median: f64,
-    /// The third quartile.
     pub third_quartile: f64,
     /// The maximum.
     pub max: f64,
@@ -40,7 +37,7 @@ pub struct Distribution {
 
 impl Distribution {
     /// The distribution of finite scores; `None` without any.
-    fn of(scores: &[f64], average: Average) -> Option<Self> {
+    fn new(scores: &[f64], average: Average) -> Option<Self> {
         let samples = Samples::new(scores).ok()?;
         let mean = |part: fn(f64) -> f64| average.of(scores.iter().copied().map(part));
         Some(Self {
@@ -74,9 +71,9 @@ impl<'a> Comparison<'a> {
     /// skipped, and so are those of metrics without a better direction.
     pub fn averages(&self, build: usize, wildcards: Wildcards) -> Vec<SummaryRow<'a>> {
         let mut checks: Map<CheckPattern<'a>, [Vec<usize>; 2]> = Map::default();
-        for (at, check) in self.checks.iter().enumerate().filter(|(_, check)| check.primary) {
-            let by_statistic = checks.entry(CheckPattern::of(&self.id(at), wildcards)).or_default();
-            by_statistic[check.statistic as usize].push(at);
+        for (index, check) in self.checks.iter().enumerate().filter(|(_, check)| check.primary) {
+            let by_statistic = checks.entry(CheckPattern::new(&self.id(index), wildcards)).or_default();
+            by_statistic[check.statistic as usize].push(index);
         }
         let row = |(pattern, checks): (_, [Vec<usize>; 2])| {
             let [means, stddevs] =
@@ -88,23 +85,21 @@ impl<'a> Comparison<'a> {
 
     /// The distribution of the scores of a build's primary means with one of these statuses; `None` without any.
     pub fn score_distribution(&self, build: usize, statuses: &[Status]) -> Option<Distribution> {
-        let has_status = |at: usize| self.cell(at, build).is_some_and(|cell| statuses.contains(&cell.status));
+        let has_status = |index: usize| self.cell(index, build).is_some_and(|cell| statuses.contains(&cell.status));
         let means = self.checks.iter().enumerate();
         let means = means.filter(|(_, check)| check.primary && check.statistic == Statistic::Mean);
-        let checks: Vec<usize> = means.map(|(at, _)| at).filter(|at| has_status(*at)).collect();
+        let checks: Vec<usize> = means.map(|(index, _)| index).filter(|index| has_status(*index)).collect();
         self.distribution(build, &checks)
     }
 
     /// The distribution of the scores of checks of one statistic.
     fn distribution(&self, build: usize, checks: &[usize]) -> Option<Distribution> {
         // Differences of standard deviations are percentage points.
-        let is_deviation = |at: &usize| self.checks[*at].statistic == Statistic::Stddev;
-        let average = match checks.iter().any(is_deviation) {
-            true => Average::Arithmetic,
-            false => self.average_of(checks.iter().copied()),
-        };
-        let improvements = checks.iter().filter_map(|at| self.improvement(*at, build, average));
-        Distribution::of(&improvements.collect::<Vec<f64>>(), average)
+        let is_deviation = |position: &usize| self.checks[*position].statistic == Statistic::Stddev;
+        let average =
+            if checks.iter().any(is_deviation) { Average::Arithmetic } else { self.average_of(checks.iter().copied()) };
+        let improvements = checks.iter().filter_map(|position| self.improvement(*position, build, average));
+        Distribution::new(&improvements.collect::<Vec<f64>>(), average)
     }
 }
 
@@ -114,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_mean_is_the_sum_of_both_contributions() {
-        let distribution = Distribution::of(&[-4.0, 1.0, 2.0, 5.0], Average::Arithmetic).unwrap();
+        let distribution = Distribution::new(&[-4.0, 1.0, 2.0, 5.0], Average::Arithmetic).unwrap();
         assert_eq!(
             (distribution.negative_contribution, distribution.positive_contribution, distribution.mean),
             (-1.0, 2.0, 1.0)
@@ -123,8 +118,8 @@ mod tests {
             (distribution.min, distribution.first_quartile, distribution.median, distribution.max),
             (-4.0, -0.25, 1.5, 5.0)
         );
-        assert_eq!(Distribution::of(&[], Average::Arithmetic), None);
-        let ratios = Distribution::of(&[-50.0, 100.0], Average::Geometric).unwrap();
+        assert_eq!(Distribution::new(&[], Average::Arithmetic), None);
+        let ratios = Distribution::new(&[-50.0, 100.0], Average::Geometric).unwrap();
         let factor = |percent: f64| 1.0 + percent / 100.0;
         let product = factor(ratios.negative_contribution) * factor(ratios.positive_contribution);
         assert!(ratios.mean.abs() < 1e-9 && (product - 1.0).abs() < 1e-9, "{ratios:?}");

@@ -12,7 +12,6 @@ use crate::run_perf::uncertainty::uncertainty;
 /// A group of related primary means.
 #[derive(Debug, PartialEq)]
 pub struct Group<'a> {
-    /// Their common pattern.
     pub id: CheckPattern<'a>,
     /// The indices of its checks among those of the comparison.
     pub members: Vec<usize>,
@@ -45,10 +44,10 @@ impl Group<'_> {
 pub(super) fn groups<'a>(comparison: &Comparison<'a>) -> Vec<Group<'a>> {
     let mut members: Map<CheckPattern<'a>, Vec<usize>> = Map::default();
     for wildcards in [Wildcards::PER_CASE, Wildcards::PER_CASE_OF_ALL_PROFILES, Wildcards::PER_PROFILE] {
-        for (at, check) in comparison.checks.iter().enumerate() {
+        for (index, check) in comparison.checks.iter().enumerate() {
             if check.primary && check.statistic == Statistic::Mean {
-                let id = CheckPattern::of(&comparison.id(at), wildcards).with(Statistic::Mean);
-                members.entry(id).or_default().push(at);
+                let id = CheckPattern::new(&comparison.id(index), wildcards).with(Statistic::Mean);
+                members.entry(id).or_default().push(index);
             }
         }
     }
@@ -61,7 +60,8 @@ fn cells(comparison: &Comparison<'_>, members: &[usize]) -> Vec<Option<GroupScor
     let last = comparison.last().unwrap_or(0);
     let (mut history, mut directed_history) = (ScoreHistory::default(), ScoreHistory::default());
     let cell = |build| {
-        let scores: Vec<f64> = members.iter().filter_map(|at| comparison.averaged_score(average, *at, build)).collect();
+        let scores: Vec<f64> =
+            members.iter().filter_map(|position| comparison.averaged_score(average, *position, build)).collect();
         let mean = average.of(scores.iter().copied())?;
         let tolerance = comparison.options.tolerance * uncertainty(scores.len()) / 2.0;
         let settle = |history: &mut ScoreHistory, difference| {
@@ -72,8 +72,8 @@ fn cells(comparison: &Comparison<'_>, members: &[usize]) -> Vec<Option<GroupScor
         let improvement = comparison.average_improvement(members.iter().copied(), build);
         let improvement = improvement.map(|mean| settle(&mut directed_history, mean));
         let status = match improvement {
-            Some(improvement) => Status::of(improvement, Some(1.0), tolerance),
-            None => Status::of(score, None, tolerance),
+            Some(improvement) => Status::new(improvement, Some(1.0), tolerance),
+            None => Status::new(score, None, tolerance),
         };
         Some(GroupScore { status, score, improvement, tolerance, scored: scores.len() })
     };

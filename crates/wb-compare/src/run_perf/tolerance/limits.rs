@@ -21,7 +21,7 @@ impl Comparison<'_> {
     pub fn limits(&self, check: usize) -> ToleranceLimits {
         let Check { row, statistic, .. } = self.checks[check];
         let entries = self.models.iter().enumerate();
-        let entries = entries.filter_map(|(at, model)| Some((at, model.entry(row, statistic)?.equation)));
+        let entries = entries.filter_map(|(index, model)| Some((index, model.entry(row, statistic)?.equation)));
         let (models, equations): (Vec<usize>, Vec<Equation>) = entries.unzip();
         let tolerance = self.tolerance(check);
         let range = match equations.as_slice() {
@@ -48,7 +48,7 @@ fn around(statistic: Statistic, reference: f64, tolerance: f64) -> (f64, f64) {
     (reference - half_width, reference + half_width)
 }
 
-/// The equation whose score is the average of those of several equations.
+/// The equation whose score is the average score of several equations.
 fn average(equations: &[Equation]) -> Equation {
     let mean = |of: fn(&Equation) -> f64| equations.iter().map(of).sum::<f64>() / equations.len() as f64;
     Equation { slope: mean(|equation| equation.slope), intercept: mean(|equation| equation.intercept) }

@@ -57,7 +57,6 @@ impl Default for Options {
 /// A comparison of builds with the first; the last one is judged, those in between are its history.
 #[derive(Debug)]
 pub struct Comparison<'a> {
-    /// The builds.
     pub builds: &'a Builds,
     /// The settings.
     pub options: &'a Options,
@@ -72,9 +71,7 @@ pub struct Comparison<'a> {
 /// A check: a statistic of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
-    /// The metric.
     pub row: MetricIndex,
-    /// The statistic.
     pub statistic: Statistic,
     /// Whether the metric is primary in any build.
     pub primary: bool,
@@ -83,7 +80,6 @@ pub struct Check {
 /// The score of a check in a build.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CheckScore {
-    /// The status.
     pub status: Status,
     /// The difference without any model, in percent (of a standard deviation, in percentage points); infinite from zero
     /// to any other value; `None` if a side has no valid value.
@@ -141,8 +137,8 @@ impl<'a> Comparison<'a> {
     /// The parts of a build's score; empty if a side has no valid value.
     pub fn parts(&self, check: usize, build: usize) -> Vec<ScorePart> {
         let mut result = Vec::new();
-        self.for_each_build(self.checks[check], |at, _, parts| {
-            if at == build {
+        self.for_each_build(self.checks[check], |position, _, parts| {
+            if position == build {
                 result = parts.to_vec();
             }
         });
@@ -186,7 +182,7 @@ impl<'a> Comparison<'a> {
         let (mut history, mut parts) = (ScoreHistory::default(), Vec::new());
         let Some((first, others)) = builds.split_first() else { return };
         let reference = first.value(row, statistic);
-        for (at, build) in (1..).zip(others) {
+        for (position, build) in (1..).zip(others) {
             parts.clear();
             let cell = match (reference, build.value(row, statistic)) {
                 (MeasuredValue::Missing, MeasuredValue::Missing) => None,
@@ -199,14 +195,14 @@ impl<'a> Comparison<'a> {
                 (MeasuredValue::Known(reference), MeasuredValue::Known(judged)) => {
                     let raw = direct_parts(&mut parts, statistic, reference, judged, entries());
                     let score =
-                        history.final_score(&mut parts, &self.options.weights, tolerance, at + 1 == builds.len());
+                        history.final_score(&mut parts, &self.options.weights, tolerance, position + 1 == builds.len());
                     Some(CheckScore::scored(raw, score, sign, tolerance))
                 }
                 (MeasuredValue::Invalid, _) | (_, MeasuredValue::Invalid) => {
                     Some(CheckScore::without_score(Status::Invalid))
                 }
             };
-            each(at, cell, &parts);
+            each(position, cell, &parts);
         }
     }
 
@@ -245,6 +241,6 @@ impl CheckScore {
         if score.is_nan() {
             return Self::without_score(Status::Invalid);
         }
-        Self { status: Status::of(score, sign, tolerance), raw: Some(raw), score: Some(score) }
+        Self { status: Status::new(score, sign, tolerance), raw: Some(raw), score: Some(score) }
     }
 }

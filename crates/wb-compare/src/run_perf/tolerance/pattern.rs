@@ -43,17 +43,13 @@ impl Wildcards {
 pub struct CheckPattern<'a> {
     /// The syntax in which it is written.
     pub id_format: IdFormat,
-    /// The profile.
     pub profile: Option<&'a str>,
-    /// The test.
     pub test: Option<&'a str>,
     /// The serial among the tests of that name.
     pub serial: Option<&'a str>,
     /// The case, with stars for its values.
     pub case: Option<Cow<'a, str>>,
-    /// The class.
     pub class: Option<Class>,
-    /// The metric.
     pub metric: Option<&'a str>,
     /// The statistic, if restricted to one.
     pub statistic: Option<Statistic>,
@@ -61,7 +57,7 @@ pub struct CheckPattern<'a> {
 
 impl<'a> CheckPattern<'a> {
     /// The pattern of an identifier, for both statistics.
-    pub fn of(id: &CheckId<'a>, wildcards: Wildcards) -> Self {
+    pub fn new(id: &CheckId<'a>, wildcards: Wildcards) -> Self {
         Self {
             id_format: id.id_format,
             profile: (!wildcards.profile).then_some(id.profile),
@@ -123,7 +119,7 @@ mod tests {
 
     #[test]
     fn stars_replace_the_wildcard_parts() {
-        let of = |text, wildcards| CheckPattern::of(&CheckId::parse(text).unwrap(), wildcards);
+        let of = |text, wildcards| CheckPattern::new(&CheckId::parse(text).unwrap(), wildcards);
         let fio = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
         let mean = Statistic::Mean;
         for (wildcards, expected) in [

@@ -90,12 +90,12 @@ pub(super) fn direct_parts<'m>(
     judged: f64,
     entries: impl Iterator<Item = Option<&'m ModelEntry>>,
 ) -> f64 {
-    for (at, entry) in entries.enumerate() {
+    for (index, entry) in entries.enumerate() {
         let Some(entry) = entry else { continue };
-        parts.push(ScorePart { term: ScoreTerm::Model(at), difference: entry.equation.score(judged), weight: 1.0 });
+        parts.push(ScorePart { term: ScoreTerm::Model(index), difference: entry.equation.score(judged), weight: 1.0 });
         if let Some(average) = entry.average {
             let difference = difference(statistic, average, judged);
-            parts.push(ScorePart { term: ScoreTerm::ModelRaw(at), difference, weight: 0.0 });
+            parts.push(ScorePart { term: ScoreTerm::ModelRaw(index), difference, weight: 0.0 });
         }
     }
     let raw = difference(statistic, reference, judged);

@@ -47,7 +47,7 @@ impl Status {
     ];
 
     /// The status of a score; `sign` is the factor by which positive is better.
-    pub(super) fn of(score: f64, sign: Option<f64>, tolerance: f64) -> Self {
+    pub(super) fn new(score: f64, sign: Option<f64>, tolerance: f64) -> Self {
         let Some(sign) = sign else {
             return if score.abs() > tolerance { Self::Differs } else { Self::Equivalent };
         };
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_ranges_are_symmetric() {
-        let of = |score| Status::of(score, Some(1.0), 5.0);
+        let of = |score| Status::new(score, Some(1.0), 5.0);
         let scores = [f64::INFINITY, 5.1, 5.0, 2.6, 2.5, 0.0, -2.5, -2.6, -5.0, -5.1];
         use Status::*;
         let expected = [
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn the_direction_decides() {
         let of = |score, direction, statistic, modelled| {
-            Status::of(score, direction_sign(direction, statistic, modelled), 5.0)
+            Status::new(score, direction_sign(direction, statistic, modelled), 5.0)
         };
         assert_eq!(of(6.0, Direction::Lower, Statistic::Mean, false), Status::Regressed);
         assert_eq!(of(-6.0, Direction::Lower, Statistic::Mean, true), Status::Improved);

@@ -36,11 +36,9 @@ impl Extend<Status> for StatusCounts {
 /// The totals of a build.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StatusTotals {
-    /// Checks of primary metrics.
     pub primary: StatusCounts,
     /// All other checks, which decide nothing.
     pub others: StatusCounts,
-    /// Groups.
     pub groups: StatusCounts,
     /// The number of errors of tests, of the reference and of the build.
     pub errors: usize,
@@ -93,9 +91,9 @@ impl Comparison<'_> {
     /// The totals of a build, given by its index from 1.
     pub fn totals(&self, build: usize) -> StatusTotals {
         let mut totals = StatusTotals::default();
-        for (at, check) in self.checks.iter().enumerate() {
+        for (index, check) in self.checks.iter().enumerate() {
             let counts = if check.primary { &mut totals.primary } else { &mut totals.others };
-            counts.extend(self.cell(at, build).map(|cell| cell.status));
+            counts.extend(self.cell(index, build).map(|cell| cell.status));
         }
         totals.errors = self.errors(build).count();
         totals.groups.extend(self.groups.iter().filter_map(|group| Some(group.cell(build)?.status)));

@@ -16,8 +16,8 @@ fn ramp((a, low): (f64, f64), (b, high): (f64, f64)) -> FittedSeries {
     series(move |x| low + (high - low) * ((x - a) / (b - a)).clamp(0.0, 1.0))
 }
 
-/// A device whose footprint grows up to a vrate of 62.5 %, whose protected footprint falls behind from 42.5 % on, and
-/// which isolates up to 82.5 %.
+/// A device with three limits: its footprint grows up to a vrate of 62.5 %, its protected footprint falls behind from
+/// 42.5 % on, and its isolation is sufficient up to 82.5 %.
 fn device() -> TuneAnswer {
     let mut all: BTreeMap<Series, FittedSeries> = BTreeMap::new();
     all.insert(Series::Mof, ramp((22.5, 1.2), (62.5, 1.6)));
@@ -102,6 +102,25 @@ fn a_footprint_is_largest_from_the_end_of_its_slope_on() {
     assert_near(vrate(&solutions, "amof"), 42.5, "amof");
     let amof = solutions[1].1.as_ref().unwrap();
     assert_eq!((amof.qos.rpct, amof.qos.min, amof.qos.max), (0.0, 100.0, 100.0));
+}
+
+// A device with an isolation of 74 % at most had solutions that need more.
+#[test]
+fn nothing_counts_where_isolation_is_insufficient_everywhere() {
+    let spec = BenchSpec::parse("iocost-tune").unwrap();
+    let crate::spec::Properties::IocostTune(properties) = spec.properties else { panic!("expected iocost-tune") };
+    for falls in [true, false] {
+        let mut device = device();
+        let isolation = device.series.get_mut(&Series::Isol).unwrap();
+        let value = |x: f64| if falls && x > 80.0 { 0.5 } else { 0.7 };
+        isolation.points.iter_mut().for_each(|point| point.y = value(point.x));
+        let answer = solve(device, &properties);
+        assert!(answer.series[&Series::Amof].line.is_none());
+        let unsolved = answer.solutions.iter().filter(|one| one.solved.is_none()).map(|one| one.solution.name.as_str());
+        let mut unsolved: Vec<&str> = unsolved.collect();
+        unsolved.sort_unstable();
+        assert_eq!(unsolved, ["bandwidth", "isolated-bandwidth", "isolation"], "{falls}");
+    }
 }
 
 #[test]

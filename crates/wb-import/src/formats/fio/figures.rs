@@ -2,18 +2,30 @@
 
 use std::io;
 
-use wb_model::{Gate, Metric};
+use wb_model::{Direction, Gate, Metric};
+use wb_workloads::fio::json::{DIRECTIONS, JobReport, LATENCIES, OperationReport};
 
 use super::latency::{CloneLatency, merge_clones};
-use super::report::{DIRECTIONS, JobReport, LATENCIES, OperationReport};
 use crate::foreign::ForeignSample;
 
-/// Creates the sample of a job and its clones. `kinds` are the kinds of operations of the job, empty if unknown; `is_group`
-/// is whether the report of several clones is known to be one (`group_reporting`).
-pub(super) fn sample(location: String, clones: &[&JobReport], kinds: &[&str], is_group: bool) -> ForeignSample {
+/// What the options of a job say of its figures.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct JobKind {
+    /// Its kinds of operations; empty if unknown.
+    pub(super) operations: &'static [&'static str],
+    /// Whether the report of several clones is known to be one (`group_reporting`).
+    pub(super) is_group: bool,
+    /// Whether it reads again what it wrote (`verify`).
+    pub(super) verifies: bool,
+}
+
+/// Creates the sample of a job and its clones.
+pub(super) fn sample(location: String, clones: &[&JobReport], kind: JobKind) -> ForeignSample {
+    let JobKind { operations: kinds, is_group, verifies } = kind;
     let mut sample = ForeignSample::at(location);
-    if let Some(job) = clones.iter().find(|job| job.error != 0) {
-        let error = io::Error::from_raw_os_error(job.error);
+    let mut errors = clones.iter().filter_map(|job| Some((job, job.error.filter(|error| *error != 0)?)));
+    if let Some((job, error)) = errors.next() {
+        let error = io::Error::from_raw_os_error(error);
         sample.failure = Some(format!("fio: job `{}` ended with: {error}", job.jobname));
         return sample;
     }
@@ -41,6 +53,18 @@ pub(super) fn sample(location: String, clones: &[&JobReport], kinds: &[&str], is
     if has_verification {
         sample.findings.push("reads of the verification are not in iops and bandwidth".to_owned());
     }
+    if verifies && ["read", "write"].iter().all(|kind| kinds.contains(kind)) {
+        let finding =
+            "reads of the verification (`verify`) are in all figures of reads: fio counts them as the job's own";
+        sample.findings.push(finding.to_owned());
+    }
+    for steady_state in clones.iter().filter_map(|job| job.steadystate.as_ref()) {
+        if steady_state.attained.0 == Some(0.0) {
+            let finding = format!("the steady state was not attained: `steadystate={}`", steady_state.ss);
+            sample.findings.push(finding);
+        }
+    }
+    sample.findings.dedup();
     let all_reports: Vec<&OperationReport> = own.flat_map(|direction| reports(direction)).collect();
     let (iops, bandwidth) = throughput(&all_reports);
     if iops.is_none() {
@@ -64,6 +88,12 @@ pub(super) fn sample(location: String, clones: &[&JobReport], kinds: &[&str], is
     let total = |field: fn(&JobReport) -> Option<f64>| {
         clones.iter().map(|job| field(job).map(|percent| percent * factor(job))).sum::<Option<f64>>()
     };
+    // Of clones that are reported as one, the depth is that of one of them.
+    if let ([job], false) = (clones, is_group) {
+        let depth = job.latency_depth.0.filter(|_| job.latency_target.0.is_some_and(|target| target > 0.0));
+        let metric = Metric::check("latency-depth", "operations").direction(Direction::Higher);
+        sample.push_reading(metric, depth);
+    }
     sample.push_reading(Metric::resource("cpu-user", "%"), total(|job| job.usr_cpu.0));
     sample.push_reading(Metric::resource("cpu-system", "%"), total(|job| job.sys_cpu.0));
     let longest = all_reports.iter().filter_map(|direction| direction.runtime.0).reduce(f64::max);
@@ -71,8 +101,8 @@ pub(super) fn sample(location: String, clones: &[&JobReport], kinds: &[&str], is
     sample
 }
 
-/// Total operations and bytes per second. Those of clones and directions with different run times are as fio's of a group:
-/// all operations by the longest run time. A total of which a part is unknown is none.
+/// Total operations and bytes per second. If clones or directions have different run times, they are computed as fio
+/// does for a group: all operations divided by the longest run time. If a part is unknown, there is no total.
 fn throughput(reports: &[&OperationReport]) -> (Option<f64>, Option<f64>) {
     let runtimes: Option<Vec<f64>> = reports.iter().map(|report| report.runtime.0).collect();
     let runtimes = runtimes.unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::report::LatencyReport;
+use wb_workloads::fio::json::LatencyReport;
 
 /// Latency of one clone.
 #[derive(Debug, Clone, Copy)]

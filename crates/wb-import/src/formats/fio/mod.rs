@@ -5,22 +5,32 @@
 mod figures;
 mod latency;
 mod options;
-mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::foreign::{ForeignCell, ForeignResults};
+use crate::format::{Format, FormatDefinition};
 use crate::naming::valid_name;
-use crate::{Format, ReadError, json};
+use crate::{ReadError, json};
+use figures::JobKind;
 use options::OptionsOwner;
-use report::{Client, FioReport, JobReport};
+use wb_workloads::fio::json::{Client, FioReport, JobReport};
 
 const TEST: &str = "fio-json";
 const SUMMARY: &str = "storage, as fio measured it";
 
+/// The format.
+pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
+    other_forms: &[
+        (&["IOPS=", "(groupid="], "fio --output-format=json"),
+        (&[";fio-", ";0;"], "fio --output-format=json"),
+    ],
+    ..FormatDefinition::json("fio", 3, |text| text.contains("\"fio version\""), |text, _| read(text))
+});
+
 /// Parses a report.
-pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
-    let json::Documents { complete: mut reports, truncated } = json::parse_documents::<FioReport>(Format::Fio, text)?;
+fn read(text: &str) -> Result<ForeignResults, ReadError> {
+    let json::Documents { complete: mut reports, truncated } = json::parse_documents::<FioReport>(FORMAT, text)?;
     let complete = reports.len();
     let last = reports.pop().map(|report| report.content);
     let Some(report) = last.filter(|report| report.jobs().next().is_some()) else {
@@ -36,7 +46,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
     foreign.add_provenance("host", Some(hosts.join(", ")));
     for Job { at, section, clones } in group_clones(&report) {
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
-        let owner = OptionsOwner::of(&report.global, clones[0]);
+        let owner = OptionsOwner::new(&report.global, clones[0]);
         foreign.secrets.extend(options::describe(&mut cell, &report.global, clones[0], owner));
         let can_verify = owner == OptionsOwner::Job || options::is_set(&report.global, clones[0], "verify");
         if let Some(section) = section {
@@ -48,9 +58,12 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
         }
         let contradictions = options::drop_contradicted(&mut cell, &clones, can_verify);
         let rw = cell.params.get("rw").map(ToString::to_string);
-        let kinds = rw.as_deref().map_or(&[][..], options::operations_of_pattern);
-        let is_group = options::is_set(&report.global, clones[0], "group_reporting");
-        let mut sample = figures::sample(format!("jobs/{at}"), &clones, kinds, is_group);
+        let kind = JobKind {
+            operations: rw.as_deref().map_or(&[][..], options::operations_of_pattern),
+            is_group: options::is_set(&report.global, clones[0], "group_reporting"),
+            verifies: options::is_set(&report.global, clones[0], "verify"),
+        };
+        let mut sample = figures::sample(format!("jobs/{at}"), &clones, kind);
         sample.findings.extend(contradictions);
         if is_truncated {
             sample.findings.push("the report after this one is cut off: the job may have been running on".to_owned());
@@ -183,6 +196,7 @@ mod tests {
         values.iter().find(|(key, _)| key == name).unwrap_or_else(|| panic!("{name}: {values:?}")).1
     }
 
+    // `unified_rw_reporting=both` prints a sum beside its parts, which was added to them.
     #[test]
     fn no_operation_is_counted_twice() {
         let [read, write, mixed] =
@@ -198,6 +212,7 @@ mod tests {
         }
     }
 
+    // fio reports the phase of `verify` as reads of the same job.
     #[test]
     fn reads_of_a_verification_are_not_added_to_the_writes() {
         let figures = format!(r#""read": {}, "write": {}"#, operation(2048, 4096, 9), operation(2048, 4096, 22));
@@ -209,6 +224,37 @@ mod tests {
         }
         let text = report(&[(r#"{"rw": "randrw:8", "verify": "crc32c"}"#, &figures)]);
         assert_eq!(value(&text, "throughput/iops"), 4096.0 / 0.022);
+    }
+
+    // The import dropped what `latency_target` found, and that a steady state was not attained.
+    #[test]
+    fn what_a_job_was_to_find_is_kept() {
+        let read_text = |fields: &str| {
+            let figures = format!(r#""read": {}, {fields}"#, operation(1000, 4096, 1000));
+            let text = report(&[(r#"{"rw": "randread"}"#, &figures)]);
+            (text.clone(), row(&read(&text).unwrap().cells[0], 0).findings.join("\n"))
+        };
+        let depth = |target: u64| format!(r#""latency_depth": 7, "latency_target": {target}"#);
+        assert_eq!(value(&read_text(&depth(1000)).0, "check/latency-depth"), 7.0);
+        assert!(values(&read_text(&depth(0)).0).iter().all(|(name, _)| name != "check/latency-depth"));
+        let steady = |attained: u64| format!(r#""steadystate": {{"ss": "iops:1%", "attained": {attained}}}"#);
+        assert_eq!(read_text(&steady(0)).1, "the steady state was not attained: `steadystate=iops:1%`");
+        assert_eq!(read_text(&steady(1)).1, "");
+    }
+
+    #[test]
+    fn reads_of_a_verification_among_those_of_the_job_are_named() {
+        let figures = format!(r#""read": {}, "write": {}"#, operation(2048, 4096, 9), operation(2048, 4096, 22));
+        let findings =
+            |options: &str| row(&read(&report(&[(options, &figures)])).unwrap().cells[0], 0).findings.join("");
+        for rw in ["rw", "randrw", "readwrite", "randrw:8"] {
+            let found = findings(&format!(r#"{{"rw": "{rw}", "verify": "crc32c"}}"#));
+            assert!(
+                found.contains("reads of the verification (`verify`) are in all figures of reads"),
+                "{rw}: {found}"
+            );
+            assert_eq!(findings(&format!(r#"{{"rw": "{rw}"}}"#)), "");
+        }
     }
 
     #[test]
@@ -294,6 +340,7 @@ mod tests {
         assert_eq!(value(&verified, "resource/cpu-user"), 5.0, "one job with two phases");
     }
 
+    // fio divides the operations of a group by the longest run time, and not each job by its own.
     #[test]
     fn clones_of_different_run_times_have_all_operations_by_the_longest() {
         let figures = |ios, time| format!(r#""read": {}"#, operation(ios, 4096, time));
@@ -302,6 +349,7 @@ mod tests {
         assert_eq!(value(&text, "throughput/bandwidth"), 125.0 * 4096.0);
     }
 
+    // With several global sections the options in the report are not those of every job.
     #[test]
     fn a_label_that_the_figures_contradict_is_left_out() {
         let case = |options: &str, size: u64, direction: &str| {
@@ -330,6 +378,7 @@ mod tests {
         assert!(sample.readings.is_empty());
     }
 
+    // With `continue_on_error` the status of fio says nothing of operations that failed.
     #[test]
     fn errors_that_did_not_end_a_job_are_counted() {
         let foreign = read(&OLD.replace("\"error\": 0", "\"error\": 0, \"total_err\": 7, \"first_error\": 5")).unwrap();
@@ -379,6 +428,7 @@ mod tests {
         assert!(values(&none).iter().all(|(name, _)| !name.contains("sync")));
     }
 
+    // Sections of one name were added up as if they were clones.
     #[test]
     fn sections_of_one_name_are_different_cells_and_clones_are_not() {
         let jobs = |text: &str| -> Vec<(String, f64)> {
@@ -394,8 +444,8 @@ mod tests {
             report(&jobs.iter().map(|job| (options, job.as_str())).collect::<Vec<_>>())
         };
         let expected = |values: &[f64]| -> Vec<(String, f64)> {
-            let number = |at: usize| if values.len() > 1 { (at + 1).to_string() } else { String::new() };
-            values.iter().enumerate().map(|(at, value)| (number(at), *value)).collect()
+            let number = |index: usize| if values.len() > 1 { (index + 1).to_string() } else { String::new() };
+            values.iter().enumerate().map(|(index, value)| (number(index), *value)).collect()
         };
         for (options, groups, values) in [
             (r#"{"rw": "read"}"#, [0; 4], &[100.0, 200.0, 300.0, 400.0][..]),
@@ -409,6 +459,7 @@ mod tests {
         }
     }
 
+    // Runs of one client and of two had the same name.
     #[test]
     fn the_number_of_clients_is_part_of_the_cell() {
         let case = |ports: &[u32]| {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use wb_model::secrets::mask_value;
-use wb_tests::fio::parse_size;
+use wb_workloads::fio::json::JobReport;
+use wb_workloads::fio::parse_size;
 
-use super::report::JobReport;
 use crate::foreign::ForeignCell;
 use crate::json::to_plain_text;
 
@@ -33,22 +33,22 @@ const AXIS_DEFAULTS: [(&str, &str); 4] = [("rw", "read"), ("bs", "4k"), ("iodept
 /// Whose options a report has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OptionsOwner {
-    /// Those of the reported job.
+    /// The options of the reported job.
     Job,
-    /// Those of the last of several different jobs, which are reported under the name of the first one.
+    /// The options of the last of several different jobs, which are reported under the name of the first one.
     LastOfGroup,
 }
 
 /// Length to which fio truncates the name of a job in its report.
 const MAX_JOBNAME: usize = 127;
 
-/// Run time that a clone may have beyond that of its operations, in milliseconds.
+/// Time that a clone may run beyond its operations, in milliseconds.
 const MAX_CLONE_OVERHEAD: f64 = 50.0;
 
 impl OptionsOwner {
-    /// Whether a report is that of a group of different jobs (`group_reporting`), as far as it shows: the options have
-    /// another name than the report, or the run times of more clones than the options request are in it.
-    pub(super) fn of(global: &BTreeMap<String, Value>, job: &JobReport) -> Self {
+    /// Whether a report is of a group of different jobs (`group_reporting`), as far as it shows: the options have
+    /// another name than the report, or the report has the run times of more clones than the options request.
+    pub(super) fn new(global: &BTreeMap<String, Value>, job: &JobReport) -> Self {
         let has_other_name = job.options.get("name").map(to_plain_text).is_some_and(|name| {
             let is_truncated = job.jobname.len() == MAX_JOBNAME && name.starts_with(&job.jobname);
             name != job.jobname && !is_truncated
@@ -65,7 +65,7 @@ impl OptionsOwner {
 }
 
 /// Sets the parameters of a job's cell; returns its secrets with their masked texts. Very old reports have no options,
-/// only the job's name. Of a group of different jobs, only the options of all jobs are known.
+/// only the job's name. For a group of different jobs, only the options of all jobs are known.
 pub(super) fn describe(
     cell: &mut ForeignCell,
     global: &BTreeMap<String, Value>,
@@ -96,10 +96,10 @@ pub(super) fn describe(
     }
     let has_other_sizes = ["bsrange", "bssplit"].iter().any(|name| cell.params.contains_key(*name));
     for (name, default) in AXIS_DEFAULTS {
-        match cell.params.contains_key(name) {
-            true => cell.add_axis(name),
-            false if owner == OptionsOwner::LastOfGroup || (name == "bs" && has_other_sizes) => {}
-            false => cell.axis(name, default),
+        if cell.params.contains_key(name) {
+            cell.add_axis(name)
+        } else if owner != OptionsOwner::LastOfGroup && (name != "bs" || !has_other_sizes) {
+            cell.axis(name, default)
         }
     }
     secrets
@@ -184,7 +184,7 @@ fn contradiction_of_size(size: &str, clones: &[&JobReport]) -> Option<String> {
     (contradicts && !has_one_partial_block).then(|| format!("an operation had {mean:.0} bytes"))
 }
 
-/// Normalises the spelling of a size, in which fio's prefixes mean what they mean to fio: `4KiB` is 4000 bytes.
+/// Normalises the spelling of a size. Prefixes mean what they mean to fio: `4KiB` is 4000 bytes.
 fn normalize_size(name: &str, value: &str, kb_base: Option<&str>) -> String {
     let size = parse_size(value, kb_base).filter(|_| name == "bs" || name == "size");
     size.map_or_else(|| value.to_owned(), |size| size.to_string())
@@ -238,7 +238,7 @@ mod tests {
                 operation(read),
                 operation(write)
             );
-            OptionsOwner::of(&BTreeMap::new(), &serde_json::from_str(&job).unwrap())
+            OptionsOwner::new(&BTreeMap::new(), &serde_json::from_str(&job).unwrap())
         };
         let different = OptionsOwner::LastOfGroup;
         assert_eq!(owner("a", r#"{"name": "b", "rw": "read"}"#, 1000, 0, 1000), different);

@@ -13,10 +13,15 @@ pub(super) fn sample(location: String, report: &Iperf3Report) -> ForeignSample {
         return sample;
     }
     let end = &report.end;
-    let forward = Flow::of(end.sum_sent.as_ref(), end.sum_received.as_ref(), end.sum.as_ref());
+    let is_of_server = report.is_of_server();
+    let flow = |sent, received, datagrams| {
+        let flow = Flow::new(sent, received, datagrams);
+        Flow { received: flow.received.filter(|rate| !is_of_server || *rate > 0.0), ..flow }
+    };
+    let forward = flow(end.sum_sent.as_ref(), end.sum_received.as_ref(), end.sum.as_ref());
     if report.is_bidirectional() {
         let (sent, received) = (end.sum_sent_bidir_reverse.as_ref(), end.sum_received_bidir_reverse.as_ref());
-        let reverse = Flow::of(sent, received, end.sum_bidir_reverse.as_ref());
+        let reverse = flow(sent, received, end.sum_bidir_reverse.as_ref());
         let sum = |rate: fn(&Flow<'_>) -> Option<f64>| Some(rate(&forward)? + rate(&reverse)?);
         push_throughput(&mut sample, sum(|flow| flow.sent), sum(|flow| flow.received));
         forward.push_figures(&mut sample, "forward-");
@@ -25,6 +30,11 @@ pub(super) fn sample(location: String, report: &Iperf3Report) -> ForeignSample {
         push_throughput(&mut sample, forward.sent, forward.received);
         forward.push_losses(&mut sample, "");
     }
+    let has_received = sample.readings.iter().any(|reading| reading.metric.primary);
+    if is_of_server && !has_received {
+        let reason = "the report of a server has not what its client received: import that of the client";
+        sample.reject(Gate::Output, reason);
+    }
     let senders = || end.streams.iter().filter_map(|stream| stream.sender.as_ref());
     let means: Vec<f64> = senders().filter_map(|sender| sender.mean_rtt.0).filter(|rtt| *rtt > 0.0).collect();
     let max = senders().filter_map(|sender| sender.max_rtt.0).filter(|rtt| *rtt > 0.0).reduce(f64::max);
@@ -32,7 +42,7 @@ pub(super) fn sample(location: String, report: &Iperf3Report) -> ForeignSample {
     sample.push_reading(Metric::latency("rtt-mean", "ns"), mean.map(|micros| micros * 1e3));
     sample.push_reading(Metric::latency("rtt-max", "ns"), max.map(|micros| micros * 1e3));
     sample.push_reading(Metric::resource("cpu-host", "%"), end.cpu.host_total.0);
-    sample.push_reading(Metric::resource("cpu-remote", "%"), end.cpu.remote_total.0);
+    sample.push_reading(Metric::resource("cpu-remote", "%"), end.cpu.remote_total.0.filter(|_| !is_of_server));
     sample.seconds = forward.seconds;
     sample
 }
@@ -56,7 +66,7 @@ struct Flow<'a> {
 impl<'a> Flow<'a> {
     /// Creates the traffic of one direction. Before iperf3 3.7 datagrams have a single sum: the rate of the sender, and
     /// the losses.
-    fn of(sent: Option<&'a Sum>, received: Option<&'a Sum>, datagrams: Option<&'a Sum>) -> Self {
+    fn new(sent: Option<&'a Sum>, received: Option<&'a Sum>, datagrams: Option<&'a Sum>) -> Self {
         let rate = |sum: Option<&Sum>| sum.and_then(|sum| sum.bits_per_second.0);
         let received_rate = |sum: &Sum| Some(sum.bits_per_second.0? * (1.0 - sum.lost_percent.0? / 100.0));
         Self {

@@ -9,9 +9,10 @@ use serde_json::Value;
 use wb_model::Bytes;
 
 use crate::foreign::{ForeignCell, ForeignResults};
+use crate::format::{Format, FormatDefinition};
 use crate::json::to_plain_text;
 use crate::naming::valid_name;
-use crate::{Format, ReadError, json};
+use crate::{ReadError, json};
 use report::{Iperf3Report, ReportStart, error_message, parse_stream};
 
 const TEST: &str = "iperf3-json";
@@ -20,26 +21,37 @@ const SUMMARY: &str = "a network, as iperf3 measured it";
 /// Parameters in a test's start, in addition to its axes. A value of 0 is unset; later versions have more parameters.
 const PARAMS: [&str; 8] = ["omit", "duration", "bytes", "blocks", "tos", "target_bitrate", "fqrate", "gso"];
 
+/// The format.
+pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
+    other_forms: &[(&["[ ID] Interval", "bits/sec"], "iperf3 --json")],
+    ..FormatDefinition::json(
+        "iperf3",
+        2,
+        |text| text.contains("\"test_start\"") || (text.contains("\"version\"") && text.contains("iperf 3")),
+        |text, _| read(text),
+    )
+});
+
 /// Parses reports, or the lines of one.
-pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
+fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let reports = match parse_stream(text)? {
         Some(report) => vec![report],
         None => parse_reports(text)?,
     };
     let mut foreign = ForeignResults::default();
     let message = |report: &Iperf3Report| report.error.clone().unwrap_or_else(|| "no test".to_owned());
-    for (at, report) in reports.iter().enumerate() {
+    for (index, report) in reports.iter().enumerate() {
         let Some(test) = &report.start.test_start else {
             if reports.len() == 1 {
                 return Err(ReadError::Failed { program: "iperf3", message: message(report) });
             }
-            foreign.notes.push(format!("report {at}: no result, iperf3 reports: {}", message(report)));
+            foreign.notes.push(format!("report {index}: no result, iperf3 reports: {}", message(report)));
             continue;
         };
         describe_machine(&mut foreign, &report.start);
         let mut cell = ForeignCell::new(valid_name(TEST), SUMMARY);
         describe(&mut cell, test, report);
-        cell.samples.extend([figures::sample(format!("report/{at}"), report)]);
+        cell.samples.extend([figures::sample(format!("report/{index}"), report)]);
         foreign.add(cell);
     }
     Ok(foreign)
@@ -47,7 +59,7 @@ pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
 
 /// Parses complete reports. An error that iperf3 had after its report follows it as text.
 fn parse_reports(text: &str) -> Result<Vec<Iperf3Report>, ReadError> {
-    let documents = json::parse_documents::<Iperf3Report>(Format::Iperf3, text)?.complete;
+    let documents = json::parse_documents::<Iperf3Report>(FORMAT, text)?.complete;
     let with_error = |json::Document { mut content, trailer }: json::Document<Iperf3Report>| {
         content.error = content.error.or_else(|| error_message(&trailer));
         content
@@ -133,14 +145,23 @@ mod tests {
         assert_eq!(read(&among_other_output).unwrap(), read(REPORT).unwrap(), "the last event is truncated");
     }
 
+    // A malformed event dropped the rest of the stream.
     #[test]
     fn a_malformed_event_within_a_stream_is_an_error() {
         let (start, end) = ("{\"event\":\"start\",\"data\":{}}\n", "{\"event\":\"end\",\"data\":{}}\n");
         let error = |text: String| read(&text).unwrap_err().to_string();
         let truncated = error(format!("{start}{{\"event\":\"int\n{end}"));
         assert!(truncated.contains("line 2, column"), "{truncated}");
-        let unexpected = error(format!("{start}{{\"event\":\"end\",\"data\":[7, 7]}}\n"));
-        assert!(unexpected.contains("line 2: "), "{unexpected}");
+        for (data, expected) in [
+            ("[7, 7]", "a list"),
+            (r#"{"sum": 5}"#, "an object"),
+            (r#"{"streams": {}}"#, "a list"),
+            (r#"{"streams": [{"sender": 5}]}"#, "an object"),
+        ] {
+            let unexpected = error(format!("{start}{{\"event\":\"end\",\"data\":{data}}}\n"));
+            assert!(unexpected.contains("line 2: "), "{unexpected}");
+            assert!(unexpected.ends_with(&format!("expected {expected}")), "{unexpected}");
+        }
     }
 
     #[test]
@@ -148,6 +169,43 @@ mod tests {
         let sums = r#""sum": {"bits_per_second": 7}, "sum_bidir_reverse": {"bits_per_second": 7}"#;
         let text = format!(r#"{{"start": {{"test_start": {{"protocol": "UDP"}}}}, "end": {{{sums}}}}}"#);
         assert_eq!(read(&text).unwrap().cells[0].params["direction"].to_string(), "bidirectional");
+    }
+
+    // A server's report has 0 for what the client received, and with `--bidir` the total was of one direction.
+    #[test]
+    fn what_a_server_does_not_know_is_no_figure() {
+        let sum = |name: &str, rate: u32| format!(r#""{name}": {{"bits_per_second": {rate}}}"#);
+        let read = |peer: &str, sums: &[String]| {
+            let cpu = r#""cpu_utilization_percent": {"host_total": 5, "remote_total": 0}"#;
+            let text = format!(
+                r#"{{"start": {{"version": "iperf 3.12", "{peer}": {{"host": "h", "port": 1}}, "test_start": {{"protocol": "TCP"}}}},
+                   "end": {{{}, {cpu}}}}}"#,
+                sums.join(",")
+            );
+            let sample = row(&read(&text).unwrap().cells[0], 0);
+            let readings = sample.readings.into_iter();
+            let values: Vec<_> = readings.map(|reading| (reading.metric.name, reading.value)).collect();
+            (values, sample.rejection.map(|rejection| rejection.figures).unwrap_or_default())
+        };
+        let has = |values: &[(String, f64)], name: &str| values.iter().any(|(own, _)| own == name);
+        let known = [sum("sum_sent", 0), sum("sum_received", 3)];
+        let reverse = [sum("sum_sent", 4), sum("sum_received", 0)];
+        let both = [
+            known.clone(),
+            ["sum_sent_bidir_reverse", "sum_received_bidir_reverse"]
+                .map(|name| sum(name, if name.contains("sent") { 4 } else { 0 })),
+        ]
+        .concat();
+        let (values, rejection) = read("accepted_connection", &known);
+        assert_eq!((values[0].clone(), rejection.as_str()), (("received".to_owned(), 3.0), ""));
+        assert!(!has(&values, "cpu-remote") && has(&values, "cpu-host"));
+        for sums in [&reverse[..], &both] {
+            let (values, rejection) = read("accepted_connection", sums);
+            assert!(!has(&values, "received") && !has(&values, "reverse-received"), "{values:?}");
+            assert!(rejection.starts_with("the report of a server has not what its client received"), "{rejection}");
+            let (values, rejection) = read("connecting_to", sums);
+            assert!(has(&values, "received") && has(&values, "cpu-remote") && rejection.is_empty(), "{values:?}");
+        }
     }
 
     #[test]

@@ -6,9 +6,10 @@ use std::fmt;
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use wb_model::lenient_number::LenientNumber;
 
-use crate::json::{self, LenientNumber};
-use crate::{Format, ReadError};
+use crate::ReadError;
+use crate::json;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -26,6 +27,8 @@ pub(super) struct ReportStart {
     pub(super) system_info: String,
     pub(super) timestamp: Option<Timestamp>,
     pub(super) connecting_to: Option<Peer>,
+    /// The client, in the report of a server.
+    accepted_connection: Option<Value>,
     /// The parameters of the test: protocol, streams, …
     pub(super) test_start: Option<BTreeMap<String, Value>>,
 }
@@ -89,6 +92,11 @@ pub(super) struct CpuUtilization {
 }
 
 impl Iperf3Report {
+    /// Whether a server wrote it, which does not learn what its client received, nor how busy it was: they are 0.
+    pub(super) fn is_of_server(&self) -> bool {
+        self.start.accepted_connection.is_some()
+    }
+
     /// Whether the report has traffic of both directions, as with `--bidir`.
     pub(super) fn is_bidirectional(&self) -> bool {
         let end = &self.end;
@@ -151,7 +159,7 @@ pub(super) fn parse_stream(text: &str) -> Result<Option<Iperf3Report>, ReadError
         let StreamEvent { event, data } = match serde_json::from_str(line) {
             Ok(event) => event,
             Err(error) if error.is_eof() && lines.peek().is_none() => break,
-            Err(error) => return Err(json::malformed(Format::Iperf3, &error, index)),
+            Err(error) => return Err(json::malformed(super::FORMAT, &error, index)),
         };
         match event.as_str() {
             "start" => report.start = parse_content(data, index)?,
@@ -165,7 +173,9 @@ pub(super) fn parse_stream(text: &str) -> Result<Option<Iperf3Report>, ReadError
 
 /// Parses the content of the event in the line at `index`.
 fn parse_content<T: DeserializeOwned>(content: Value, index: usize) -> Result<T, ReadError> {
-    let malformed =
-        |error| ReadError::Malformed { format: Format::Iperf3, reason: format!("line {}: {error}", index + 1) };
+    let malformed = |error: serde_json::Error| ReadError::Malformed {
+        format: super::FORMAT,
+        reason: format!("line {}: {}", index + 1, json::without_type_names(&error.to_string())),
+    };
     serde_json::from_value(content).map_err(malformed)
 }

@@ -2,10 +2,11 @@
 //! with itself, in a benchmark for each scenario.
 
 use serde::Deserialize;
+use wb_model::lenient_number::LenientNumber;
 
 use super::{Figures, Pair, Row, Scenario, SuiteResults};
-use crate::json::{self, LenientNumber};
-use crate::{Format, ReadError};
+use crate::ReadError;
+use crate::json;
 
 #[derive(Deserialize)]
 struct ResultsFile {
@@ -64,7 +65,7 @@ pub(super) fn is_benchmarks(text: &str) -> bool {
 }
 
 pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
-    let file: ResultsFile = json::parse_document(Format::Libp2p, text)?;
+    let file: ResultsFile = json::parse_document(super::FORMAT, text)?;
     let mut results = SuiteResults { is_partial: true, ..SuiteResults::default() };
     for Benchmark { name, unit, results: measurements } in file.benchmarks {
         let factor = |scenario: Scenario| Some((scenario, scenario.factor(&unit)?));
@@ -112,10 +113,8 @@ fn values(samples: &[Sample], scenario: Scenario, factor: f64) -> Vec<LenientNum
     let value = |sample: &Sample| match sample {
         Sample::Figure(figure) => *figure,
         Sample::Transfer(Transfer { time_seconds, upload_bytes, download_bytes, .. }) => {
-            let base = match scenario.is_rate() {
-                true => (upload_bytes + download_bytes) / time_seconds,
-                false => time_seconds * 1e9,
-            };
+            let base =
+                if scenario.is_rate() { (upload_bytes + download_bytes) / time_seconds } else { time_seconds * 1e9 };
             LenientNumber(Some(base / factor).filter(|value| value.is_finite()))
         }
     };
@@ -125,7 +124,7 @@ fn values(samples: &[Sample], scenario: Scenario, factor: f64) -> Vec<LenientNum
 /// The row of an endpoint with itself, which is added if there is none.
 fn find_row<'a>(rows: &'a mut Vec<Row>, endpoint: &str, transport: &str) -> &'a mut Row {
     let name = format!("{endpoint} x {endpoint} ({transport})");
-    let at = rows.iter().position(|row| row.name == name).unwrap_or_else(|| {
+    let index = rows.iter().position(|row| row.name == name).unwrap_or_else(|| {
         let axes = vec![("transport".to_owned(), transport.to_owned())];
         rows.push(Row {
             location: name.clone(),
@@ -140,12 +139,12 @@ fn find_row<'a>(rows: &'a mut Vec<Row>, endpoint: &str, transport: &str) -> &'a 
         });
         rows.len() - 1
     });
-    &mut rows[at]
+    &mut rows[index]
 }
 
 /// Sets the figures of a scenario, unless there are none, or the row has some already.
 fn set_figures(row: &mut Row, scenario: Scenario, values: &[LenientNumber], factor: f64) -> Result<(), String> {
-    let samples = values.iter().enumerate().filter_map(|(at, value)| Some((at, value.0?))).collect();
+    let samples = values.iter().enumerate().filter_map(|(index, value)| Some((index, value.0?))).collect();
     let figures = Figures { iterations: Some(values.len() as f64), samples, ..Figures::default() }.scaled(factor);
     match &mut row.figures[scenario as usize] {
         Some(_) => Err("a second time".to_owned()),
@@ -175,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_implementation_and_transport_is_a_cell_with_the_samples_of_all_benchmarks() {
-        assert_eq!(Format::detect(FILE), Some(Format::Libp2p));
+        assert_eq!(Format::detect(FILE), Some(crate::formats::libp2p::FORMAT));
         let foreign = read(FILE).unwrap();
         let values: Vec<(String, Vec<(String, f64)>)> = foreign
             .cells

@@ -1,4 +1,4 @@
-//! Cells of the suites' results, with what is impossible marked as invalid, each with the figures that show it.
+//! Turns the suites' results into cells, and marks impossible figures as invalid, with the figures that show it.
 //!
 //! The rules are those of [`wb_peers::plausibility`]; this module decides to which figures of a file they apply.
 
@@ -18,7 +18,8 @@ const TEST: &str = "peers";
 const SUMMARY: &str =
     "transfers and round trips between two implementations, as libp2p's performance suite measured them";
 
-/// Relative difference between a median and that of its samples from which on they contradict each other.
+/// Relative difference between a reported median and the median of its samples from which on they contradict each
+/// other.
 const MEDIAN_TOLERANCE: f64 = 0.01;
 
 /// Converts results into cells.
@@ -36,7 +37,7 @@ pub(super) fn judge(results: SuiteResults) -> ForeignResults {
         }
         foreign.add_provenance(name, Some(text));
     }
-    let ceiling = Ceiling::of(&baselines);
+    let ceiling = Ceiling::new(&baselines);
     for row in &baselines {
         let judged = RowJudge { row, is_baseline: true, is_partial: true, is_own, ceiling: None, findings: &findings };
         judged.add_cell(&mut foreign);
@@ -56,11 +57,11 @@ struct Ceiling {
 }
 
 impl Ceiling {
-    /// The highest rate up to which the samples of a baseline reach without outliers, in either direction; of a baseline
-    /// whose directions contradict each other, that of the slower one.
-    fn of(baselines: &[Row]) -> Option<Self> {
+    /// The highest rate that the samples of a baseline reach without outliers, in either direction. If its directions
+    /// contradict each other, the rate of the slower one.
+    fn new(baselines: &[Row]) -> Option<Self> {
         let rate_of = |row: &Row| {
-            let [upload, download] = [0, 1].map(|at| row.figures[at].as_ref().and_then(highest_rate));
+            let [upload, download] = [0, 1].map(|index| row.figures[index].as_ref().and_then(highest_rate));
             match (upload, download) {
                 (Some(upload), Some(download)) if asymmetric_rates(upload, download).is_some() => {
                     Some(upload.min(download))
@@ -106,7 +107,6 @@ impl Figures {
     }
 }
 
-/// Judges a row.
 struct RowJudge<'a> {
     row: &'a Row,
     is_baseline: bool,
@@ -198,9 +198,10 @@ impl RowJudge<'_> {
             ([], Some(median)) => vec![(median, only_sample(scenario, figures, median, &base))],
             (samples, _) => {
                 let list = figures.list();
-                let sample = |(at, value): &(usize, f64)| {
-                    let mut sample = ForeignSample::at(format!("{base}/{list}/{at}"));
+                let sample = |(position, value): &(usize, f64)| {
+                    let mut sample = ForeignSample::at(format!("{base}/{list}/{position}"));
                     sample.push_reading(metric(scenario), Some(*value));
+                    sample.disturbances = figures.disturbances.get(position).cloned().unwrap_or_default();
                     sample.seconds = (!scenario.is_rate()).then_some(value / 1e9);
                     (*value, sample)
                 };
@@ -216,8 +217,8 @@ impl RowJudge<'_> {
         findings.extend(marked.map(|(_, finding)| finding.clone()));
         let mut samples: Vec<ForeignSample> = samples.into_iter().map(|(_, sample)| sample).collect();
         // Findings of invalid samples are not shown.
-        let at = samples.iter().position(|sample| sample.rejection.is_none()).unwrap_or_default();
-        if let Some(first) = samples.get_mut(at) {
+        let position = samples.iter().position(|sample| sample.rejection.is_none()).unwrap_or_default();
+        if let Some(first) = samples.get_mut(position) {
             first.findings.extend(findings);
         }
         samples
@@ -249,10 +250,7 @@ impl RowJudge<'_> {
                 reject(sample, found, &format!(" (`{}`)", ceiling.baseline));
             }
         } else if let Some(found) = self.asymmetry().filter(|_| self.is_faster(scenario)) {
-            let why = match self.is_baseline {
-                true => "",
-                false => "; the file has no figure of a baseline to compare it with",
-            };
+            let why = if self.is_baseline { "" } else { "; the file has no figure of a baseline to compare it with" };
             samples.iter_mut().for_each(|(_, sample)| reject(sample, Some(found.clone()), why));
         }
         let rates = figures.values();
@@ -278,9 +276,10 @@ impl RowJudge<'_> {
         let mut findings = Vec::new();
         let count = figures.samples.len();
         if let Some(iterations) = figures.iterations.filter(|iterations| count > 0 && *iterations != count as f64) {
-            let consequence = match iterations > count as f64 {
-                true => "iterations that failed are in no figure",
-                false => "some are of something else",
+            let consequence = if iterations > count as f64 {
+                "iterations that failed are in no figure"
+            } else {
+                "some are of something else"
             };
             findings.push(format!("{name}: {iterations} iterations, but {count} samples: {consequence}"));
         }
@@ -301,14 +300,16 @@ impl RowJudge<'_> {
 
 /// The samples of a scenario that the suites do not have.
 fn further_samples(location: &str, name: &str, is_rate: bool, figures: &Figures) -> Vec<ForeignSample> {
-    let metric = match is_rate {
-        true => Metric::throughput(name, Scenario::Upload.unit()).primary(),
-        false => Metric::latency(name, Scenario::RoundTrip.unit()).primary(),
+    let metric = if is_rate {
+        Metric::throughput(name, Scenario::Upload.unit()).primary()
+    } else {
+        Metric::latency(name, Scenario::RoundTrip.unit()).primary()
     };
     let list = figures.list();
-    let sample = |(at, value): &(usize, f64)| {
-        let mut sample = ForeignSample::at(format!("{location}/scenarios/{name}/{list}/{at}"));
+    let sample = |(position, value): &(usize, f64)| {
+        let mut sample = ForeignSample::at(format!("{location}/scenarios/{name}/{list}/{position}"));
         sample.push_reading(metric.clone(), Some(*value));
+        sample.disturbances = figures.disturbances.get(position).cloned().unwrap_or_default();
         sample
     };
     figures.samples.iter().map(sample).collect()
@@ -323,9 +324,10 @@ fn reject(sample: &mut ForeignSample, found: Option<Implausibility>, explanation
 
 /// The metric of a scenario.
 fn metric(scenario: Scenario) -> Metric {
-    match scenario.is_rate() {
-        true => Metric::throughput(scenario.name(), scenario.unit()).primary(),
-        false => Metric::latency(scenario.name(), scenario.unit()).primary(),
+    if scenario.is_rate() {
+        Metric::throughput(scenario.name(), scenario.unit()).primary()
+    } else {
+        Metric::latency(scenario.name(), scenario.unit()).primary()
     }
 }
 

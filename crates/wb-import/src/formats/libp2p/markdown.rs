@@ -7,11 +7,11 @@ use wb_model::Gate;
 use wb_peers::plausibility::{format_time, unit_factor};
 
 use super::{Figures, PLAUSIBLE_ROUND_TRIP, Pair, Row, Scenario, SuiteResults, written_resolution};
-use crate::{Format, ReadError};
+use crate::ReadError;
 
 /// Whether a text is such a file, by the headings of its tables.
 pub(super) fn is_markdown(text: &str) -> bool {
-    text.lines().any(|line| heading(line).is_some_and(|title| Table::of(title).is_some()))
+    text.lines().any(|line| heading(line).is_some_and(|title| Table::new(title).is_some()))
         || text.lines().any(|line| line.trim() == "## Box Plot Statistics")
 }
 
@@ -24,7 +24,7 @@ struct Table {
 
 impl Table {
     /// The table below a heading, such as `Upload Throughput (Gbps)`.
-    fn of(title: &str) -> Option<Self> {
+    fn new(title: &str) -> Option<Self> {
         let (name, unit) = title.strip_suffix(')')?.rsplit_once(" (")?;
         let scenario = match name {
             "Upload Throughput" => Scenario::Upload,
@@ -38,7 +38,6 @@ impl Table {
 
 /// Where in the file a line is.
 enum Section {
-    /// A table of figures.
     Figures(Table),
     /// Below the name of a row.
     Named(String),
@@ -65,10 +64,10 @@ struct Parser {
 pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
     let mut parser = Parser::default();
     let mut section = Section::Other;
-    for (at, line) in text.lines().enumerate() {
+    for (index, line) in text.lines().enumerate() {
         if let Some(title) = heading(line) {
             parser.columns.clear();
-            section = match Table::of(title) {
+            section = match Table::new(title) {
                 Some(table) => {
                     parser.units[table.scenario as usize] = Some(table.unit.clone());
                     Section::Figures(table)
@@ -78,7 +77,7 @@ pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
             };
             parser.add_title(title);
         } else if let Some(cells) = table_cells(line) {
-            parser.add_table_row(&section, &cells, at + 1)?;
+            parser.add_table_row(&section, &cells, index + 1)?;
         } else {
             parser.columns.clear();
             parser.add_line(&section, line);
@@ -184,19 +183,19 @@ impl Parser {
             return Ok(());
         }
         let value = |column: &str| {
-            let at = self.columns.iter().position(|name| name == column)?;
-            cells.get(at).map(String::as_str)
+            let position = self.columns.iter().position(|name| name == column)?;
+            cells.get(position).map(String::as_str)
         };
         match section {
             Section::Figures(table) => {
                 let Some(name) = value("test").map(str::to_owned) else { return Ok(()) };
                 let malformed = |column: &str, text: &str| ReadError::Malformed {
-                    format: Format::Libp2p,
+                    format: super::FORMAT,
                     reason: format!("line {line}: invalid {column} `{text}`: expected a number or null"),
                 };
                 let mut figures = Figures { resolution: 1.0, ..Figures::default() };
                 let missing = || ReadError::Malformed {
-                    format: Format::Libp2p,
+                    format: super::FORMAT,
                     reason: format!("line {line}: expected {} columns, found {}", self.columns.len(), cells.len()),
                 };
                 for column in ["min", "q1", "median", "q3", "max", "outliers"] {
@@ -233,7 +232,7 @@ impl Parser {
 
     fn add_figures(&mut self, name: String, scenario: Scenario, figures: Figures) {
         let scenario = scenario as usize;
-        let row = self.index.get(&name).and_then(|at| self.rows.get_mut(*at));
+        let row = self.index.get(&name).and_then(|position| self.rows.get_mut(*position));
         match row.filter(|(_, all)| all[scenario].is_none()) {
             Some((_, all)) => all[scenario] = Some(figures),
             None => {
@@ -249,12 +248,12 @@ impl Parser {
         let Self { mut results, statuses, causes, rows, index, units, .. } = self;
         if let Some(missing) = Scenario::ALL.into_iter().find(|scenario| units[*scenario as usize].is_none()) {
             let reason = format!("no table of {}: the file may be truncated", missing.key());
-            return Err(ReadError::Malformed { format: Format::Libp2p, reason });
+            return Err(ReadError::Malformed { format: super::FORMAT, reason });
         }
         for (name, all) in &rows {
             if let Some(missing) = Scenario::ALL.into_iter().find(|scenario| all[*scenario as usize].is_none()) {
                 let reason = format!("`{name}` is not in the table of {}: the file may be truncated", missing.key());
-                return Err(ReadError::Malformed { format: Format::Libp2p, reason });
+                return Err(ReadError::Malformed { format: super::FORMAT, reason });
             }
         }
         let factors = Scenario::ALL.map(|scenario| {

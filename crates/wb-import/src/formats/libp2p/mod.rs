@@ -10,16 +10,23 @@ mod judgement;
 mod markdown;
 mod yaml;
 
+use std::collections::BTreeMap;
+
 use wb_model::Gate;
 
 use crate::ReadError;
 use crate::foreign::ForeignResults;
+use crate::format::{Format, FormatDefinition};
 
 /// Plausible round trips between two programs on one host or in one network, in seconds.
 const PLAUSIBLE_ROUND_TRIP: (f64, f64) = (1e-6, 10.0);
 
+/// The format.
+pub(crate) const FORMAT: Format =
+    Format::new(&FormatDefinition::json("libp2p", 1, is_suite_results, |text, _| read(text)));
+
 /// Parses a file.
-pub(crate) fn read(text: &str) -> Result<ForeignResults, ReadError> {
+fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let results = match text {
         _ if markdown::is_markdown(text) => markdown::parse(text)?,
         _ if benchmarks::is_benchmarks(text) => benchmarks::parse(text)?,
@@ -38,9 +45,7 @@ pub(crate) fn is_suite_results(text: &str) -> bool {
 struct SuiteResults {
     /// Circumstances: test pass, times, platform.
     provenance: Vec<(&'static str, String)>,
-    /// Rows of baselines.
     baselines: Vec<Row>,
-    /// Rows of tests.
     tests: Vec<Row>,
     /// What the whole file is marked with.
     findings: Vec<(Scenario, String)>,
@@ -68,7 +73,7 @@ struct Row {
     gate: Option<Gate>,
     /// Figures of further scenarios, likewise, with their names and whether they are rates.
     further: Vec<(String, bool, Figures)>,
-    /// By scenario, its figures; `None` if they are null.
+    /// The figures of each scenario; `None` if they are null.
     figures: [Option<Figures>; 3],
     /// Whether such rows have figures in this kind of file.
     has_figures: bool,
@@ -104,10 +109,11 @@ struct Figures {
     median: Option<f64>,
     q3: Option<f64>,
     max: Option<f64>,
-    /// Number of outliers.
     outliers: Option<f64>,
     /// In the order of the file, with their positions.
     samples: Vec<(usize, f64)>,
+    /// What disturbed samples, by their positions.
+    disturbances: BTreeMap<usize, Vec<String>>,
     /// Whether each sample is the median of the iterations of a process, rather than an iteration.
     are_of_processes: bool,
     /// The smallest difference that the file's numbers show.
@@ -163,7 +169,7 @@ impl Figures {
     /// Multiplies all figures; those that are not finite afterwards are dropped.
     fn scaled(self, factor: f64) -> Self {
         let scale = |figure: Option<f64>| figure.map(|figure| figure * factor).filter(|figure| figure.is_finite());
-        let samples = self.samples.into_iter().filter_map(|(at, sample)| Some((at, scale(Some(sample))?)));
+        let samples = self.samples.into_iter().filter_map(|(position, sample)| Some((position, scale(Some(sample))?)));
         Self {
             min: scale(self.min),
             q1: scale(self.q1),
@@ -174,6 +180,7 @@ impl Figures {
             resolution: self.resolution * factor,
             iterations: self.iterations,
             outliers: self.outliers,
+            disturbances: self.disturbances,
             are_of_processes: self.are_of_processes,
         }
     }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use wb_model::Gate;
+use wb_model::lenient_number::LenientNumber;
 
 use super::{AXES, Figures, Pair, Row, Scenario, SuiteResults, written_resolution};
-use crate::json::{LenientNumber, without_type_names};
-use crate::{Format, ReadError};
+use crate::ReadError;
+use crate::json::without_type_names;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -77,12 +78,14 @@ struct Entry {
     /// The failed check of figures that are impossible, which only this program's own files have.
     #[serde(default)]
     gate: LenientText,
-    /// Further scenarios, likewise.
     #[serde(default)]
     scenarios: BTreeMap<String, Statistics>,
-    /// By scenario, of each process the median of its iterations; likewise.
+    /// The median of the iterations of each process, by scenario; likewise.
     #[serde(default)]
     sample_medians: BTreeMap<String, Vec<LenientNumber>>,
+    /// The disturbances of processes, by scenario and position among those medians; likewise.
+    #[serde(default)]
+    disturbances: BTreeMap<String, BTreeMap<usize, Vec<String>>>,
     upload: Option<Statistics>,
     download: Option<Statistics>,
     latency: Option<Statistics>,
@@ -105,9 +108,12 @@ struct Statistics {
     #[serde(default)]
     outliers: Outliers,
     samples: Option<Vec<LenientNumber>>,
-    /// Of each process, the median of its iterations, which the entry has.
+    /// The median of the iterations of each process, from the entry.
     #[serde(skip)]
     sample_medians: Option<Vec<LenientNumber>>,
+    /// What disturbed them, likewise.
+    #[serde(skip)]
+    disturbances: BTreeMap<usize, Vec<String>>,
     #[serde(default)]
     unit: LenientText,
 }
@@ -158,7 +164,7 @@ pub(super) fn is_yaml(text: &str) -> bool {
 }
 
 pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
-    let malformed = |reason| ReadError::Malformed { format: Format::Libp2p, reason };
+    let malformed = |reason| ReadError::Malformed { format: super::FORMAT, reason };
     let file: ResultsFile = serde_saphyr::from_str(text)
         .map_err(|error| malformed(without_type_names(&error.without_snippet().to_string())))?;
     let is_own = file.weighbridge.is_some();
@@ -176,7 +182,7 @@ pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
         ];
         results.provenance = named.into_iter().filter_map(|(name, text)| Some((name, text.known()?))).collect();
     }
-    let resolution = Resolution::of(text);
+    let resolution = Resolution::new(text);
     let (baselines, tests) = (file.baseline_results.unwrap_or_default(), file.test_results.unwrap_or_default());
     if let Some(summary) = file.summary {
         for (key, total, count) in
@@ -189,8 +195,8 @@ pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
         }
     }
     for (key, entries) in [("baselineResults", baselines), ("testResults", tests)] {
-        for (at, entry) in entries.into_iter().enumerate() {
-            let Some(row) = row(entry, format!("{key}/{at}"), resolution, &mut results.notes) else { continue };
+        for (index, entry) in entries.into_iter().enumerate() {
+            let Some(row) = row(entry, format!("{key}/{index}"), resolution, &mut results.notes) else { continue };
             let rows = if key == "testResults" { &mut results.tests } else { &mut results.baselines };
             rows.push(row);
         }
@@ -207,7 +213,7 @@ struct Resolution {
 
 impl Resolution {
     /// The finest resolution of the medians, by the scenario that they follow.
-    fn of(text: &str) -> Self {
+    fn new(text: &str) -> Self {
         let mut found = Self { rate: 1.0, latency: 1.0 };
         let mut is_latency = false;
         for line in text.lines().map(str::trim) {
@@ -240,6 +246,7 @@ fn row(entry: Entry, location: String, resolution: Resolution, notes: &mut Vec<S
         gate,
         scenarios,
         mut sample_medians,
+        mut disturbances,
         ..
     } = entry;
     let (upload, download, latency) = (entry.upload, entry.download, entry.latency);
@@ -260,7 +267,11 @@ fn row(entry: Entry, location: String, resolution: Resolution, notes: &mut Vec<S
         format!("{} x {} ({})", pair.dialer, pair.listener, values.join(", "))
     });
     let mut figures = |scenario: Scenario, name: &str, statistics: Option<Statistics>| {
-        let statistics = Statistics { sample_medians: sample_medians.remove(name), ..statistics? };
+        let statistics = Statistics {
+            sample_medians: sample_medians.remove(name),
+            disturbances: disturbances.remove(name).unwrap_or_default(),
+            ..statistics?
+        };
         let usual = if scenario.is_rate() { "Gbps" } else { "ms" };
         let unit = if statistics.unit.0.is_empty() { usual } else { &statistics.unit.0 };
         let Some(factor) = scenario.factor(unit) else {
@@ -293,11 +304,12 @@ fn row(entry: Entry, location: String, resolution: Resolution, notes: &mut Vec<S
 impl Statistics {
     fn figures(self, resolution: f64) -> Figures {
         let positioned = |samples: Vec<LenientNumber>| {
-            samples.into_iter().enumerate().filter_map(|(at, sample)| Some((at, sample.0?))).collect()
+            samples.into_iter().enumerate().filter_map(|(index, sample)| Some((index, sample.0?))).collect()
         };
         if let Some(medians) = self.sample_medians {
             // Its other statistics are those of iterations.
-            return Figures { samples: positioned(medians), are_of_processes: true, resolution, ..Figures::default() };
+            let (samples, disturbances) = (positioned(medians), self.disturbances);
+            return Figures { samples, disturbances, are_of_processes: true, resolution, ..Figures::default() };
         }
         Figures {
             iterations: self.iterations.0,
@@ -312,6 +324,7 @@ impl Statistics {
                 Outliers::Unknown => None,
             },
             samples: positioned(self.samples.unwrap_or_default()),
+            disturbances: BTreeMap::new(),
             are_of_processes: false,
             resolution,
         }

@@ -10,9 +10,13 @@ use wb_model::{Direction, Gate, Metric, ProfileName, TestName};
 
 use self::system::System;
 use crate::foreign::{ForeignCell, ForeignResults, ForeignSample};
+use crate::format::{Format, FormatDefinition};
 use crate::naming::{mask_secrets, slug, test_name};
-use crate::number::parse_number;
-use crate::{Format, ReadError, xml};
+use crate::{ReadError, xml};
+use wb_model::lenient_number::parse_number;
+
+/// Circumstance of a cell: the identifier of its system.
+const SYSTEM: &str = "system";
 
 #[derive(Deserialize)]
 struct Suite {
@@ -64,9 +68,21 @@ struct Entry {
     attributes: String,
 }
 
+/// The format.
+pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
+    system_properties: &["system", "hardware"],
+    encode: |text| Some(format!(">{}<", quick_xml::escape::escape(text))),
+    ..FormatDefinition::json(
+        "phoronix",
+        1,
+        |text| text.contains("<PhoronixTestSuite"),
+        |text, options| read(text, options.system),
+    )
+});
+
 /// Parses a file: all its systems, or the requested one.
-pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults, ReadError> {
-    let suite: Suite = xml::parse(text).map_err(|reason| ReadError::Malformed { format: Format::Phoronix, reason })?;
+fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults, ReadError> {
+    let suite: Suite = xml::parse(text).map_err(|reason| ReadError::Malformed { format: FORMAT, reason })?;
     let mut systems: Vec<&str> = Vec::new();
     for entry in suite.results.iter().flat_map(|result| &result.data.entries) {
         if !systems.contains(&entry.identifier.as_str()) {
@@ -77,18 +93,16 @@ pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults
         let available = systems.iter().map(|system| (*system).to_owned()).collect();
         return Err(ReadError::UnknownSystem { requested: requested.to_owned(), known: available });
     }
-    systems.retain(|system| requested.is_none_or(|requested| requested == *system));
     let mut foreign = ForeignResults::default();
-    describe(&mut foreign, &suite, &systems);
-    for (at, result) in suite.results.iter().enumerate() {
+    for (index, result) in suite.results.iter().enumerate() {
         if !matches!(result.display_format.as_str(), "" | "BAR_GRAPH" | "BAR_ANALYZE_GRAPH") {
             foreign
                 .notes
-                .push(format!("result {at} (`{}`): unsupported format {}", result.title, result.display_format));
+                .push(format!("result {index} (`{}`): unsupported format {}", result.title, result.display_format));
             continue;
         }
         let entries = result.data.entries.iter().enumerate();
-        for (position, entry) in entries.filter(|(_, entry)| systems.contains(&entry.identifier.as_str())) {
+        for (position, entry) in entries {
             let mut cell = result.cell(&mut foreign.secrets);
             // Several systems become several profiles.
             if systems.len() > 1 {
@@ -101,11 +115,22 @@ pub(crate) fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults
                 0 => String::new(),
                 earlier => format!("#{}", earlier + 1),
             };
-            let location = format!("result/{at}/{}{number}", entry.identifier);
+            let location = format!("result/{index}/{}{number}", entry.identifier);
             cell.samples = entry.samples(&location, result).into_iter().collect();
             foreign.add_apart(cell);
         }
     }
+    if let (Some(requested), 2..) = (requested, systems.len()) {
+        // A system's cells have the same names without the others.
+        foreign.disambiguate();
+        foreign.retain(|cell| cell.provenance.get(SYSTEM).is_some_and(|system| system == requested));
+        for cell in &mut foreign.cells {
+            cell.profile = None;
+            cell.provenance.clear();
+        }
+        systems.retain(|system| *system == requested);
+    }
+    describe(&mut foreign, &suite, &systems);
     foreign.require_cells("results")
 }
 
@@ -131,7 +156,7 @@ impl Suite {
 
     /// Circumstances of the results of a system.
     fn system_provenance(&self, name: &str) -> BTreeMap<String, String> {
-        let mut all = vec![("system", name)];
+        let mut all = vec![(SYSTEM, name)];
         if let Some(system) = self.system(name) {
             let System { hardware, software, time_stamp, .. } = system;
             all.extend([("hardware", hardware.as_str()), ("software", software), ("measured at", time_stamp)]);
@@ -255,7 +280,8 @@ impl Entry {
         (!message.is_empty()).then_some(message)
     }
 
-    /// Whether the value is none of those that the Test Suite computes from runs: an average, the lowest or the highest.
+    /// Whether the value is none of the values that the Test Suite computes from runs: an average, the lowest or the
+    /// highest.
     fn is_contradiction(&self, runs: &[&str]) -> bool {
         let values: Result<Vec<f64>, String> = runs.iter().map(|run| parse_number(run)).collect();
         let (Ok(value), Ok(mut values)) = (parse_number(&self.value), values) else { return false };
@@ -340,6 +366,33 @@ mod tests {
         assert_eq!(profiles(Some("a")), [None]);
         let error = read(&text, Some("b")).unwrap_err();
         assert_eq!(error.to_string(), "unknown system `b`: expected one of a, New kernel");
+    }
+
+    #[test]
+    fn the_name_of_a_result_does_not_depend_on_what_else_its_system_has() {
+        let both = suite(&(entry("a", "2", "1:3") + &entry("b", "4", "4:4")), "Seconds", "LIB");
+        let result = &both[both.find("<Result>").unwrap()..both.find("</PhoronixTestSuite>").unwrap()];
+        let cases = |text: &str, system| -> Vec<String> {
+            let options = crate::ReadOptions { system, ..Default::default() };
+            let cells = crate::read(text, options).unwrap().1.cells;
+            cells.iter().map(|cell| cell.case().to_string()).collect()
+        };
+        let with_arguments = |result: &str, arguments: &str| {
+            result.replace("<Arguments>sha256</Arguments>", &format!("<Arguments>{arguments}</Arguments>"))
+        };
+        // Of the second result, only `a` has a value.
+        let only_a = result.replace(&entry("b", "4", "4:4"), "");
+        let (with, without) = ("Algorithm=SHA256,arguments=sha256,scale=Seconds", "Algorithm=SHA256,scale=Seconds");
+        for (first, second, in_a, in_b) in [
+            ("sha256", "", [with, without], with),
+            ("", "sha256", [without, with], without),
+            ("sha256", "md5", [with, "Algorithm=SHA256,arguments=md5,scale=Seconds"], with),
+        ] {
+            let results = with_arguments(result, first) + &with_arguments(&only_a, second);
+            let text = both.replace(result, &results);
+            assert_eq!(cases(&text, Some("a")), in_a, "{text}");
+            assert_eq!(cases(&text, Some("b")), [in_b], "{text}");
+        }
     }
 
     fn samples(value: &str, raw: &str) -> Vec<ForeignSample> {

@@ -25,7 +25,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn of(bytes: &[u8], sizes: &[usize]) -> Self {
+    fn new(bytes: &[u8], sizes: &[usize]) -> Self {
         Self { bytes: bytes.iter().copied().collect(), sizes: sizes.to_vec(), ..Self::default() }
     }
 
@@ -88,7 +88,7 @@ async fn read_cancelling(reader: &mut FrameReader, from: &mut Pieces) -> Result<
 
 /// Reads all values until the end or an error
 fn read_all(bytes: &[u8], sizes: &[usize]) -> (Vec<Value>, Option<FrameError>) {
-    let (mut from, mut reader) = (Pieces::of(bytes, sizes), FrameReader::new(MAX_FRAME));
+    let (mut from, mut reader) = (Pieces::new(bytes, sizes), FrameReader::new(MAX_FRAME));
     let mut values = Vec::new();
     run(async {
         loop {
@@ -107,7 +107,7 @@ fn frame(body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_length_of_four_gigabytes_is_refused_without_allocating() {
-    let (mut from, mut reader) = (Pieces::of(&[0xff; 5000], &[]), FrameReader::new(MAX_FRAME));
+    let (mut from, mut reader) = (Pieces::new(&[0xff; 5000], &[]), FrameReader::new(MAX_FRAME));
     for _ in 0..2 {
         let error = run(read_cancelling(&mut reader, &mut from)).unwrap_err();
         assert!(matches!(error, FrameError::TooLong { length: 0xffff_ffff, max_length: MAX_FRAME }), "{error:?}");
@@ -115,11 +115,12 @@ fn a_length_of_four_gigabytes_is_refused_without_allocating() {
     }
 }
 
+// A stranger could otherwise have any amount of memory allocated by four bytes.
 #[test]
 fn memory_grows_with_received_bytes_not_the_announced_length() {
     let mut bytes = (MAX_FRAME as u32).to_be_bytes().to_vec();
     bytes.extend([b' '; 100]);
-    let (mut from, mut reader) = (Pieces::of(&bytes, &[]), FrameReader::new(MAX_FRAME));
+    let (mut from, mut reader) = (Pieces::new(&bytes, &[]), FrameReader::new(MAX_FRAME));
     let error = run(read_cancelling(&mut reader, &mut from)).unwrap_err();
     assert!(matches!(error, FrameError::Truncated { arrived: 104 }), "{error:?}");
     assert!(reader.allocated() <= 104 + PIECE);
@@ -148,6 +149,7 @@ fn invalid_json_is_reported_with_its_start() {
     assert!(message.starts_with("message starting with `HTTP/1.1 400\\r\\n` is not JSON: "), "{message}");
 }
 
+// Whoever connects may send it, before it has proven anything.
 #[test]
 fn deeply_nested_json_is_refused_without_stack_overflow() {
     for open in ["[", "{\"a\":"] {
@@ -164,7 +166,7 @@ fn hostile_input_is_quoted_only_in_part() {
         Known,
     }
     let body = serde_json::to_vec(&"\u{1b}]0;".repeat(10_000)).unwrap();
-    let (mut from, mut reader) = (Pieces::of(&frame(&body), &[1 << 16]), FrameReader::new(1 << 20));
+    let (mut from, mut reader) = (Pieces::new(&frame(&body), &[1 << 16]), FrameReader::new(1 << 20));
     let error = run(async {
         loop {
             tokio::select! { biased; read = reader.read::<_, Word>(&mut from) => return read, () = ready(()) => {} }
@@ -225,7 +227,7 @@ proptest! {
         messages in prop::collection::vec(message(), 0..5),
         (write_sizes, read_sizes) in (sizes(), sizes()),
     ) {
-        let (mut to, mut writer) = (Pieces::of(&[], &write_sizes), FrameWriter::new(1 << 20));
+        let (mut to, mut writer) = (Pieces::new(&[], &write_sizes), FrameWriter::new(1 << 20));
         run(async {
             for message in &messages {
                 // Cancelled at its first await; the next write or the flush below sends the rest.

@@ -67,6 +67,7 @@ async fn client_of_impostor(client: &Credentials, answer: impl FnOnce(Value) -> 
     tokio::join!(connect(addr, client, &limits), impostor).0.unwrap_err()
 }
 
+// A server without the token could send the client's proof back.
 #[tokio::test]
 async fn a_client_rejects_its_own_proof_reflected() {
     let error = client_of_impostor(&credentials_with(Trust::Token(shared_token())), |claim| claim).await;

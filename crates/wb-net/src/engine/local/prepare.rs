@@ -13,7 +13,8 @@ use crate::engine::executor::{self, GroupMetrics};
 use crate::engine::executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, Waker};
 use crate::engine::plan::GroupPlan;
 use crate::engine::protocol::{
-    Assignment, EngineError, ExecutorKind, HostSession, LinkAnnouncement, LinkId, Settings, Side, StrandTotals,
+    Assignment, EngineError, EngineErrorKind, ExecutorKind, HostSession, LinkAnnouncement, LinkId, Settings, Side,
+    StrandTotals,
 };
 use crate::engine::raw_log::{self, RawLog, RawLogReader};
 use crate::engine::strand::files::{self, FileLists};
@@ -23,7 +24,6 @@ use crate::language::FlowopAction;
 use crate::transport::address::{HostAddress, TransportAddress};
 use crate::transport::cookie::LinkKey;
 use crate::transport::data_ports::DataPorts;
-use crate::transport::is_unsupported;
 use crate::transport::link::{LinkConfig, LinkEnd, LinkRole};
 use crate::transport::watched_connection::WatchedConnection;
 
@@ -105,6 +105,7 @@ impl PreparedRun {
         };
         let flowops: usize =
             plans.iter().flat_map(|plan| &plan.transactions).map(|transaction| transaction.flowops.len()).sum();
+        // Histograms belong to a thread, so their number is what memory depends on.
         let digits = if flowops * executor_count > MAX_PRECISE_HISTOGRAMS { 2 } else { 3 };
         let mut next = 0;
         for (group, range) in strands.iter().enumerate() {
@@ -192,7 +193,7 @@ impl PreparedRun {
                     ports,
                 });
                 let end = end.map_err(|error| EngineError {
-                    unsupported: is_unsupported(&error),
+                    kind: EngineErrorKind::new(&error),
                     ..failed(format!(
                         "{} to {}: {}",
                         endpoint.protocol.name(),
@@ -362,7 +363,7 @@ fn resolve_local(local: &str, control: HostAddress) -> Result<HostAddress, Strin
     let candidates = (local, 0).to_socket_addrs().map_err(|error| invalid(&format!(": {error}")))?;
     let is_ipv6 = matches!(control, HostAddress::Ip { address: IpAddr::V6(_), .. });
     let of_family = candidates.into_iter().find(|candidate| candidate.is_ipv6() == is_ipv6);
-    of_family.map(HostAddress::of).ok_or_else(|| invalid(", of the family of the control connection"))
+    of_family.map(HostAddress::new).ok_or_else(|| invalid(", of the family of the control connection"))
 }
 
 fn list_files(plan: &GroupPlan) -> Result<FileLists, EngineError> {

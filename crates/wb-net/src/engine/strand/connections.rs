@@ -13,7 +13,6 @@ use crate::language::{Endpoint, Protocol};
 use crate::transport::socket::CONNECT_TIMEOUT;
 use crate::transport::{CloseMode, ConnectionInfo, Intent, Transport, WaitCondition, is_pending};
 
-/// An open connection.
 pub(super) struct OpenConnection {
     pub(super) name: Option<u32>,
     pub(super) host: u32,

@@ -56,6 +56,7 @@ impl DatagramHeader {
     /// Adds the time of sending, by the sender's clock, to a datagram that has room for it behind the header.
     #[inline]
     pub(super) fn write_time(into: &mut [u8], sent: Nanos) {
+        // For the jitter, a difference of differences: the clocks of the two sides need not agree.
         if let Some(place) = into.get_mut(LENGTH..TIMED_LENGTH) {
             place.copy_from_slice(&sent.to_be_bytes());
         }
@@ -69,6 +70,7 @@ impl DatagramHeader {
 
     /// Number of rounds that this is ahead of a round; negative if behind.
     pub(super) fn rounds_ahead(self, round: u64) -> i64 {
+        // A lost datagram never stalls a run, and does not shift the following ones.
         let ahead = self.round.wrapping_sub((round % u64::from(ROUNDS)) as u32) % ROUNDS;
         if ahead < ROUNDS / 2 { i64::from(ahead) } else { i64::from(ahead) - i64::from(ROUNDS) }
     }

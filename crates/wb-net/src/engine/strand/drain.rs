@@ -46,6 +46,8 @@ impl Strand {
 
     /// Begins to drain, up to the other side's totals.
     pub(in crate::engine) fn begin_drain(&mut self, mut peer_totals: Vec<ConnectionTotals>) {
+        // Each side reports how much it sent on each connection, and the other receives that much before the next
+        // transaction. The difference of datagrams is the loss.
         peer_totals.sort_unstable_by_key(|totals| (totals.host, totals.ordinal));
         self.drain = DrainState { peer_totals, position: 0, last_moved: clock::now() };
     }
@@ -81,8 +83,8 @@ impl Strand {
 }
 
 impl DrainState {
-    /// What the other side has sent on a connection, if known. For datagrams on a connection that it has closed
-    /// already, that is what is missing in the sum; on other such connections nothing more is expected.
+    /// The bytes that the other side has sent on a connection, if known. If the other side has closed it, a datagram
+    /// connection expects the bytes that are missing in the sum, and any other connection expects nothing more.
     fn expected_bytes(&self, open: &OpenConnection, received_elsewhere: u64) -> Option<u64> {
         let of_host = || self.peer_totals.iter().filter(|totals| totals.host == open.host);
         let key = (open.host, open.ordinal);

@@ -12,7 +12,6 @@ use crate::engine::random::RandomKey;
 use crate::language::MessageSize;
 use crate::transport::cookie::resembles_cookie;
 
-/// A message in transfer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageTransfer {
     began: Nanos,
@@ -38,10 +37,11 @@ impl Strand {
         let MessageTransfer { began, intended, size: goal, .. } = transfer;
         let Some(open) = find_connection(&mut self.open, flowop) else { return self.connection_not_open(flowop) };
         if open.datagrams {
-            let (at, size) = (&self.position, goal / messages as usize);
+            let (position, size) = (&self.position, goal / messages as usize);
             if transfer.moved == 0 && size >= datagram_header::LENGTH && open.has_headers {
-                for (datagram, execution) in context.buffer[..goal].chunks_exact_mut(size).zip(at.execution..) {
-                    DatagramHeader::new(at.transaction, at.round, at.flowop, execution).write(datagram);
+                for (datagram, execution) in context.buffer[..goal].chunks_exact_mut(size).zip(position.execution..) {
+                    DatagramHeader::new(position.transaction, position.round, position.flowop, execution)
+                        .write(datagram);
                     DatagramHeader::write_time(datagram, began);
                 }
             }
@@ -161,26 +161,26 @@ impl Strand {
 
     /// Whether a datagram is the expected one, or a later one; then the strand continues from its position.
     fn resync(&mut self, flowop: &FlowopPlan, position: DatagramHeader, context: &mut StrandContext<'_>) -> bool {
-        let at = &mut self.position;
-        let expected = (0, at.flowop as u16, at.execution as u16);
-        let actual = (position.rounds_ahead(at.round), position.flowop, position.execution);
-        if position.transaction != at.transaction as u8 || actual < expected {
-            context.transactions[at.transaction].flowops[at.flowop].late += 1;
+        let index = &mut self.position;
+        let expected = (0, index.flowop as u16, index.execution as u16);
+        let actual = (position.rounds_ahead(index.round), position.flowop, position.execution);
+        if position.transaction != index.transaction as u8 || actual < expected {
+            context.transactions[index.transaction].flowops[index.flowop].late += 1;
             return false;
         }
         if actual != expected {
             // A server sends only in response to requests, so a client keeps its position; a server follows.
-            let flowops = &self.plan.transactions[at.transaction].flowops;
+            let flowops = &self.plan.transactions[index.transaction].flowops;
             let same_action = flowops.get(position.flowop as usize).is_some_and(|other| {
                 std::mem::discriminant(&other.flowop.action) == std::mem::discriminant(&flowop.flowop.action)
             });
             if !same_action {
-                context.transactions[at.transaction].flowops[at.flowop].late += 1;
+                context.transactions[index.transaction].flowops[index.flowop].late += 1;
                 return false;
             }
-            at.round += actual.0.unsigned_abs();
-            at.flowop = position.flowop as usize;
-            at.execution = u64::from(position.execution);
+            index.round += actual.0.unsigned_abs();
+            index.flowop = position.flowop as usize;
+            index.execution = u64::from(position.execution);
         }
         true
     }

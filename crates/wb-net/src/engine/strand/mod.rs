@@ -1,12 +1,14 @@
 //! A strand: its position in its transactions, and its next step.
 //!
 //! [`Strand::advance`] runs a strand until it has to wait. On a thread of its own its sockets block, so that it waits
-//! in the kernel; in an event loop it returns the condition that it waits for. Everything else is the same.
+//! in the kernel with the system calls of the program that it imitates; in an event loop it returns the condition that
+//! it waits for. Everything else is the same: counting, windows, rates and losses.
 
 mod arrivals;
 mod connections;
 pub(super) mod datagram_header;
 mod drain;
+mod execution;
 pub mod files;
 mod maintenance;
 mod message;
@@ -29,13 +31,13 @@ use super::descriptors;
 use super::latencies::{LatencyBuffer, LatencyEntry, LatencyKind};
 use super::perf_counters::PerfCounters;
 use super::plan::{Executions, FlowopPlan, GroupPlan, TransactionPlan};
-use super::protocol::{EngineError, Side, StrandTotals};
+use super::protocol::{EngineError, EngineErrorKind, Side, StrandTotals};
 use super::raw_log::RawLog;
 use super::tally::{LiveCounters, StrandTally, TransactionTally, failure_number};
 use crate::language::{Extent, FlowopAction, Message};
 use crate::transport::link::LinkEnd;
 use crate::transport::watched_connection::WatchedConnection;
-use crate::transport::{ConnectionInfo, Intent, Transport, WaitCondition, is_unsupported};
+use crate::transport::{ConnectionInfo, Intent, Transport, WaitCondition};
 
 /// A strand of a group.
 pub(super) struct Strand {
@@ -69,7 +71,6 @@ pub(super) struct Strand {
     drain: DrainState,
     /// Changes whenever a connection is opened or closed.
     generation: u64,
-    /// When it was prepared.
     prepared: Nanos,
     /// Whether it has begun its first transaction.
     has_begun: bool,
@@ -113,7 +114,6 @@ pub(super) enum StrandStatus {
     Yield,
     /// It has finished the transaction.
     Ended,
-    /// It has failed.
     Failed(EngineError),
 }
 
@@ -141,6 +141,8 @@ struct StrandPosition {
     flowop_began: Nanos,
     /// Intended start of that execution, given by the rate of the flowop.
     flowop_intended: Nanos,
+    /// Intended start of the current execution, of a flowop that moves no message.
+    execution_intended: Option<Nanos>,
     /// Executions of the flowop in this round that began after the period of its last was over.
     overdue_executions: u64,
     /// How long its only execution in this round was kept from its schedule by the round before.
@@ -157,26 +159,48 @@ enum StrandOperation {
     Idle,
     /// Waiting for the time that a rate sets.
     Pacing,
-    /// Transferring a message.
     Message(MessageTransfer),
-    /// Transferring files.
-    File { began: Nanos, picks: Vec<SelectedFile>, offset: u64 },
+    File {
+        began: Nanos,
+        picks: Vec<SelectedFile>,
+        offset: u64,
+    },
     /// Establishing a connection.
-    Connecting { began: Nanos, transport: Box<dyn Transport> },
+    Connecting {
+        began: Nanos,
+        transport: Box<dyn Transport>,
+    },
     /// Waiting for an incoming connection.
-    Accepting { began: Nanos },
+    Accepting {
+        began: Nanos,
+    },
     /// Completing the handshake of an accepted connection, whose number the other side gave.
-    Completing { began: Nanos, transport: Box<dyn Transport>, ordinal: Option<u32> },
-    /// Closing a connection.
-    Closing { began: Nanos, open: OpenConnection },
+    Completing {
+        began: Nanos,
+        transport: Box<dyn Transport>,
+        ordinal: Option<u32>,
+    },
+    Closing {
+        began: Nanos,
+        open: OpenConnection,
+    },
     /// Thinking: doing nothing until a point in time.
-    Thinking { began: Nanos, until: Nanos },
+    Thinking {
+        began: Nanos,
+        until: Nanos,
+    },
 }
 
 /// The result of a step of an execution.
 enum StepResult {
     /// The execution is complete, with this many messages and bytes.
-    Done { messages: u64, began: Nanos, intended: Option<Nanos>, sent: u64, received: u64 },
+    Done {
+        messages: u64,
+        began: Nanos,
+        intended: Option<Nanos>,
+        sent: u64,
+        received: u64,
+    },
     /// It waits for a condition.
     Wait(WaitCondition),
     /// The flowop's time limit has expired.
@@ -185,11 +209,11 @@ enum StepResult {
     TransactionOver,
     /// A datagram did not arrive in time.
     Lost,
-    /// It failed.
     Failed(io::Error),
 }
 
-/// Executions, and bytes that they moved, after which a strand lets others run.
+/// Executions, and bytes that they moved, after which a strand lets others run. With 4 MiB for each turn, the last ones
+/// of 300 strands moved nothing within 300 ms.
 const PER_TURN: (u32, u64) = (64, 128 << 10);
 
 /// Datagrams that have not arrived this long after the other side finished are lost, in nanoseconds.
@@ -206,7 +230,6 @@ pub(super) struct StrandConfig {
     /// Link ends, by the number of the connect or accept.
     pub(super) ends: Vec<(u32, LinkEnd)>,
     pub(super) files: FileLists,
-    /// Number of other hosts.
     pub(super) hosts: usize,
     /// Whether it runs on a thread of its own, which it may block.
     pub(super) own_thread: bool,
@@ -436,8 +459,13 @@ impl Strand {
         self.generation
     }
 
+    /// Whether it was told to abort.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.signals.stop.load(Relaxed)
+    }
+
     fn is_over(&self) -> bool {
-        self.signals.stop.load(Relaxed) || self.position.end.is_some_and(|end| self.now >= end)
+        self.is_stopped() || self.position.end.is_some_and(|end| self.now >= end)
     }
 
     /// Abandons the current operation; but a connection that is being established remains until the next transaction,
@@ -446,45 +474,6 @@ impl Strand {
         if !matches!(self.operation, StrandOperation::Connecting { .. } | StrandOperation::Completing { .. }) {
             self.operation = StrandOperation::Idle;
         }
-    }
-
-    fn execute(&mut self, flowop: &FlowopPlan, context: &mut StrandContext<'_>) -> StepResult {
-        match &flowop.flowop.action {
-            FlowopAction::Send(message) => self.send(flowop, message, context),
-            FlowopAction::Receive(message) => self.receive(flowop, message, context),
-            FlowopAction::Connect(endpoint) => self.connect(flowop, endpoint),
-            FlowopAction::Accept(endpoint) => self.accept(flowop, endpoint),
-            FlowopAction::Disconnect => self.disconnect(flowop),
-            FlowopAction::SendFiles(files) => self.send_files(flowop, files, context),
-            FlowopAction::ReceiveFiles(sizes) => self.receive_files(flowop, sizes, context),
-            FlowopAction::Think { duration, busy } => self.think(clock::nanos(*duration), *busy),
-            FlowopAction::Nop | FlowopAction::Skip => {
-                StepResult::Done { messages: 1, began: self.now, intended: None, sent: 0, received: 0 }
-            }
-        }
-    }
-
-    fn think(&mut self, duration: Nanos, busy: bool) -> StepResult {
-        let (began, until) = match self.operation {
-            StrandOperation::Thinking { began, until } => (began, until),
-            _ => (self.now, self.now + duration),
-        };
-        if !busy {
-            if self.now < until {
-                self.operation = StrandOperation::Thinking { began, until };
-                return StepResult::Wait(WaitCondition::until(until));
-            }
-        } else {
-            while self.now < until {
-                std::hint::spin_loop();
-                self.now = clock::now();
-                if self.is_over() {
-                    return StepResult::TransactionOver;
-                }
-            }
-        }
-        self.operation = StrandOperation::Idle;
-        StepResult::Done { messages: 1, began, intended: None, sent: 0, received: 0 }
     }
 
     #[inline]
@@ -584,7 +573,7 @@ impl Strand {
                 self.plan.host(flowop)
             )),
             message: descriptors::describe_error(error),
-            unsupported: is_unsupported(error),
+            kind: EngineErrorKind::new(error),
         }
     }
 }

@@ -87,7 +87,8 @@ impl Strand {
         Ok(Some(intended))
     }
 
-    /// Records how many executions of a flowop were due, on the side that measures: at its end, or at that of the window.
+    /// Records how many executions of a flowop were due, on the side that measures: at the end of the flowop, or of the
+    /// window.
     pub(super) fn record_schedule(&mut self, flowop: &FlowopPlan, end: Option<Nanos>, context: &mut StrandContext<'_>) {
         let Some(period) = flowop.period else { return };
         let overdue = std::mem::take(&mut self.position.overdue_executions);
@@ -96,7 +97,8 @@ impl Strand {
             return;
         }
         let StrandPosition { execution, flowop_intended, .. } = self.position;
-        let begun = execution + u64::from(matches!(self.operation, StrandOperation::Message(_)));
+        let is_open = !matches!(self.operation, StrandOperation::Idle | StrandOperation::Pacing);
+        let begun = execution + u64::from(is_open);
         // Like a round, what is due at the end itself does not begin.
         let until = |end: Nanos| (end.saturating_sub(flowop_intended) as f64 / period - 1e-6).ceil() as u64;
         let scheduled = self.flowop_end(flowop).into_iter().chain(end).min().map(until);
@@ -149,8 +151,8 @@ impl Strand {
         }
     }
 
-    /// Records what has not ended at the end of the window, on the side that measures rounds: the open round, and those
-    /// that the rate scheduled and that never began.
+    /// Records the rounds that are pending at the end of the window, on the side that measures them: the open round,
+    /// and rounds that were due by the rate and never began.
     pub(super) fn record_pending(&mut self, end: Option<Nanos>, context: &mut StrandContext<'_>) {
         if self.side != Side::Client {
             return;

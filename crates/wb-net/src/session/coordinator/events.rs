@@ -11,13 +11,14 @@ use crate::language::StrandKind;
 /// How long participants may take to respond outside of measurements.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How much longer for each strand that is a process, as all of them compete for the processors.
+/// Additional time for each strand that is a process, since all of them compete for the processors.
 const PROCESS_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A server that sends nothing for this long is lost.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// After a failure on this machine, a server's failure that caused it is expected within this time.
+/// After a failure on this machine, a server's failure that caused it is expected within this time. A server that dies
+/// takes its connections with it: the reset of one of them may be noticed first.
 const ROOT_CAUSE_WINDOW: Duration = Duration::from_millis(500);
 
 /// Interval between heartbeats to the servers.

@@ -21,11 +21,11 @@ pub struct RunOutcome {
 pub struct DatagramTotals {
     /// Sent by the client.
     pub client_sent: u64,
-    /// Of those, received by the server.
+    /// Datagrams from the client that the server received.
     pub server_received: u64,
     /// Sent by the server.
     pub server_sent: u64,
-    /// Of those, received by the client.
+    /// Datagrams from the server that the client received.
     pub client_received: u64,
 }
 
@@ -48,18 +48,14 @@ pub enum RunFailure {
     Engine {
         /// The host; `None` for this machine.
         host: Option<String>,
-        /// The cause.
         error: EngineError,
     },
-    /// The connection to a participant was lost.
     #[error("lost the connection to {}: {reason}", host.as_deref().unwrap_or("a process on this machine"))]
     Lost {
         /// The host; `None` for a process of this machine.
         host: Option<String>,
-        /// The reason.
         reason: String,
     },
-    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
 }

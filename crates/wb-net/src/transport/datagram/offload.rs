@@ -13,16 +13,16 @@ use crate::transport::sockopt;
 /// The kernel's maximum number of datagrams in one that it segments (UDP_MAX_SEGMENTS).
 const MAX_SEGMENTS: usize = 64;
 
-/// The largest payload of all of them together: that of one datagram of IPv6.
+/// The largest payload of all of them together: the maximum of one IPv6 datagram.
 const MAX_BYTES: usize = 65_487;
 
 /// The state of a socket with segmentation offload.
 #[derive(Debug)]
 pub(super) struct SegmentationOffload {
     receiver: UdpSocketState,
-    /// The size into which the kernel segments what is sent; 0 if it does not.
+    /// The size of the segments into which the kernel divides sent data; 0 if it does not.
     segment: usize,
-    /// What was received in one system call, and the part of it that has not been returned yet.
+    /// The data that was received in one system call, and the part of it that is not yet returned.
     received: Box<[u8]>,
     unread: std::ops::Range<usize>,
     stride: usize,

@@ -11,7 +11,7 @@ use socket2::Socket;
 
 use crate::language::Protocol;
 use crate::transport::address::TransportAddress;
-use crate::transport::cookie::{self, Cookie, LinkKey, Purpose, SessionKey};
+use crate::transport::cookie::{self, ConnectionPurpose, Cookie, LinkKey, SessionKey};
 use crate::transport::data_ports::{DataPorts, Registration};
 use crate::transport::datagram_port::DatagramPort;
 use crate::transport::socket::{self, CONNECT_TIMEOUT, SocketConfig};
@@ -93,7 +93,7 @@ impl Probe {
         Ok(Self {
             attempts: vec![ProbeAttempt::start(config, bind, peer)?],
             peer: peer.clone(),
-            cookie: Cookie { purpose: Purpose::Probe, link, attempt: 0, ordinal: 0 },
+            cookie: Cookie { purpose: ConnectionPurpose::Probe, link, attempt: 0, ordinal: 0 },
             session,
             began: Instant::now(),
         })
@@ -102,7 +102,7 @@ impl Probe {
     /// Continues without waiting; returns whether the listener has answered.
     pub(super) fn advance(&mut self, config: &SocketConfig<'_>, bind: bool) -> io::Result<bool> {
         let bytes = self.session.seal(&self.cookie);
-        let expected = Cookie { purpose: Purpose::Acknowledgement, ..self.cookie };
+        let expected = Cookie { purpose: ConnectionPurpose::Acknowledgement, ..self.cookie };
         let peer = &self.peer;
         let refused = |message: String| Err(io::Error::new(io::ErrorKind::ConnectionRefused, message));
         for attempt in &mut self.attempts {
@@ -127,6 +127,7 @@ impl Probe {
     fn continue_waiting(&mut self, config: &SocketConfig<'_>, bind: bool) -> io::Result<()> {
         let elapsed = self.began.elapsed();
         let is_connected = self.attempts.iter().any(|attempt| attempt.is_connected);
+        // Each port is probed once before the run: one that a firewall drops is named before anything is measured.
         let limit = if is_connected { ANSWER_TIMEOUT } else { PROBE_CONNECT_TIMEOUT };
         if elapsed >= limit {
             let (peer, seconds) = (&self.peer, limit.as_secs());
@@ -188,7 +189,7 @@ impl SocketPairing {
             _ => config.connecting_socket(bind, Some(link.strand))?,
         };
         set_quic_buffers(config, &socket)?;
-        let cookie = Cookie { purpose: Purpose::Connection, link, attempt: 1, ordinal: 0 };
+        let cookie = Cookie { purpose: ConnectionPurpose::Connection, link, attempt: 1, ordinal: 0 };
         let role = PairingRole::Connector { session, cookie, next: Instant::now(), interval: RESEND_INTERVAL.0 };
         Ok(Self::new(Some(socket), None, role))
     }
@@ -254,7 +255,7 @@ impl SocketPairing {
                             rustix::net::send(socket, &session.seal(cookie), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
                         (*next, *interval) = (now + *interval, (*interval * 2).min(RESEND_INTERVAL.1));
                     }
-                    let expected = Cookie { purpose: Purpose::Acknowledgement, ..*cookie };
+                    let expected = Cookie { purpose: ConnectionPurpose::Acknowledgement, ..*cookie };
                     std::iter::from_fn(|| receive_cookie(socket))
                         .any(|(bytes, _)| bytes.and_then(|bytes| session.open(&bytes)) == Some(expected))
                 }
@@ -262,7 +263,7 @@ impl SocketPairing {
                     let Some(socket) = &self.socket else { return Ok(false) };
                     let verified = std::iter::from_fn(|| receive_cookie(socket)).find_map(|(bytes, from)| {
                         let cookie = verifier.verify(&bytes?)?;
-                        (cookie.purpose == Purpose::Connection).then_some((cookie, from?))
+                        (cookie.purpose == ConnectionPurpose::Connection).then_some((cookie, from?))
                     });
                     if let Some((cookie, from)) = verified {
                         rustix::net::connect(socket, &from)?;
@@ -278,8 +279,12 @@ impl SocketPairing {
                 PairingRole::SharedAcceptor { registration, link: (session, link), .. } => {
                     match registration.queue().pop() {
                         Ok(accepted) => {
-                            let cookie =
-                                Cookie { purpose: Purpose::Acknowledgement, link: *link, attempt: 1, ordinal: 0 };
+                            let cookie = Cookie {
+                                purpose: ConnectionPurpose::Acknowledgement,
+                                link: *link,
+                                attempt: 1,
+                                ordinal: 0,
+                            };
                             send_answer(&accepted.socket, &session.seal(&cookie));
                             self.peer = getpeername(&accepted.socket)?.map(|peer| peer_address(&peer)).transpose()?;
                             self.socket = Some(accepted.socket);
@@ -307,9 +312,12 @@ impl SocketPairing {
                 Some(answer) => *answer,
                 None => return false,
             },
-            PairingRole::SharedAcceptor { link: (session, link), .. } => {
-                session.seal(&Cookie { purpose: Purpose::Acknowledgement, link: *link, attempt: 1, ordinal: 0 })
-            }
+            PairingRole::SharedAcceptor { link: (session, link), .. } => session.seal(&Cookie {
+                purpose: ConnectionPurpose::Acknowledgement,
+                link: *link,
+                attempt: 1,
+                ordinal: 0,
+            }),
         };
         let mut begin = [0; 4];
         while matches!(rustix::net::recv(socket, &mut begin, RecvFlags::DONTWAIT | RecvFlags::PEEK), Ok((4.., _)))

@@ -103,7 +103,6 @@ struct SharedState {
     last: u64,
     /// Early datagrams of the next connection.
     early: Vec<BytesMut>,
-    /// Buffer for receiving.
     buffer: Vec<u8>,
 }
 

@@ -51,7 +51,9 @@ const WANTS_FOLDERS: [&str; 3] = ["multi-user.target.wants", "timers.target.want
 
 /// A hash of everything that determines the image apart from its parameters: another recipe yields another image.
 pub(super) fn recipe() -> String {
-    Sha256::of(format!("{BASE_PACKAGES:?}{KERNEL}{ARGUMENTS}{FILES:?}{ENABLED_UNITS:?}").as_bytes()).as_str().to_owned()
+    Sha256::digest(format!("{BASE_PACKAGES:?}{KERNEL}{ARGUMENTS}{FILES:?}{ENABLED_UNITS:?}").as_bytes())
+        .as_str()
+        .to_owned()
 }
 
 /// Finds the programs that build an image, and requires root: `mmdebstrap`, `mke2fs`, `qemu-img`.

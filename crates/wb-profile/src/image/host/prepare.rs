@@ -101,7 +101,7 @@ fn require_files(image: &LocalImage) -> Result<(), ImageFailure> {
 
 /// The unique name of an image's entry.
 fn entry_name(image: &ImageSpec) -> String {
-    let short = |text: &str| Sha256::of(text.as_bytes()).as_str()[..SHORT_HASH_LENGTH].to_owned();
+    let short = |text: &str| Sha256::digest(text.as_bytes()).as_str()[..SHORT_HASH_LENGTH].to_owned();
     let architecture = std::env::consts::ARCH;
     match image {
         ImageSpec::Named(CatalogName { name }) => format!("{name}.{architecture}"),

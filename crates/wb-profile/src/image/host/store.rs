@@ -23,18 +23,15 @@ use crate::image::{BaseImage, GuestBoot, ImageFailure};
 
 use super::ProgressWriter;
 
-/// The store of images.
 pub(super) struct ImageStore(PathBuf);
 
 /// The content of an entry's `entry.json`. Paths are relative to its folder, except for files of the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct EntryRecord {
-    /// The image.
     pub(super) base: BaseImage,
     /// Size and time of the image's file when it was hashed: while they are unchanged, the hash is valid.
     pub(super) fingerprint: FileFingerprint,
-    /// When it was created.
     pub(super) created: jiff::Timestamp,
     /// When it was last used.
     pub(super) last_used: jiff::Timestamp,
@@ -99,7 +96,6 @@ impl ImageStore {
         &self.0
     }
 
-    /// The path of an entry.
     pub(super) fn entry_path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -122,7 +118,7 @@ impl ImageStore {
             GuestBoot::Kernel { kernel, initrd, .. } => vec![kernel, initrd],
         };
         let exists = boot.into_iter().all(|file| Path::new(file).is_file());
-        (exists && FileFingerprint::of(Path::new(&record.base.path)).ok()? == record.fingerprint).then_some(record)
+        (exists && FileFingerprint::read(Path::new(&record.base.path)).ok()? == record.fingerprint).then_some(record)
     }
 
     /// The record of an entry, with absolute paths.
@@ -157,7 +153,7 @@ impl ImageStore {
         let file = File::open(&image).map_err(|error| ImageFailure::file(&image, &error))?;
         file.sync_all().map_err(|error| ImageFailure::file(&image, &error))?;
         let now = jiff::Timestamp::now();
-        let seen = FileFingerprint::of(&image).map_err(|error| ImageFailure::file(&image, &error))?;
+        let seen = FileFingerprint::read(&image).map_err(|error| ImageFailure::file(&image, &error))?;
         write_atomically(&part.join(RECORD), &EntryRecord { base, fingerprint: seen, created: now, last_used: now })?;
         remove_all(&entry)?;
         fs::rename(&part, &entry).map_err(|error| ImageFailure::file(&entry, &error))?;
@@ -194,7 +190,7 @@ impl Drop for EntryLock {
 }
 
 impl FileFingerprint {
-    pub(super) fn of(path: &Path) -> std::io::Result<Self> {
+    pub(super) fn read(path: &Path) -> std::io::Result<Self> {
         let metadata = fs::metadata(path)?;
         let changed_ns = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
         Ok(Self { size: Bytes(metadata.len()), changed_ns })

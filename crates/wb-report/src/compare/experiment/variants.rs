@@ -127,7 +127,7 @@ pub(crate) fn remarks(case: &VariantCase, max_blocks: usize) -> Vec<(String, Str
     warnings.chain(failure_remarks(case, max_blocks)).chain(short).collect()
 }
 
-/// The failed attempts of each variant beside those of the first one, if any failed.
+/// The failed attempts of each variant beside the first variant's, if any failed.
 fn failure_remarks(case: &VariantCase, max_blocks: usize) -> Vec<(String, String)> {
     let Some((first, others)) = case.variants.split_first() else { return Vec::new() };
     let compared = others.iter().filter_map(|variant| Some((variant, variant.failure_p_value?)));
@@ -154,7 +154,7 @@ fn failed_of(AttemptCounts { failed, attempts }: AttemptCounts) -> String {
     format!("{failed} of {attempts}")
 }
 
-/// How a variant's failures compare with those of the first one, and what would decide it if nothing does.
+/// Compares a variant's failures with the first variant's, and names what would decide the comparison if nothing does.
 fn describe_failures(variant: &VariantSummary, first: &VariantSummary, p_value: f64, max_blocks: u64) -> String {
     let first_failures = variant.failures_of_first.unwrap_or(first.failures);
     let of_first = format!("of {} ({})", first.name, failed_of(first_failures));
@@ -191,7 +191,7 @@ fn describe_failures(variant: &VariantSummary, first: &VariantSummary, p_value: 
     format!(", beside {beside} of {}: undecided which fails more, {p_value}; {remedy}", first.name)
 }
 
-/// Of the metric with the most blocks.
+/// Describes the stop for the metric with the most blocks.
 fn stop_summary(case: &[VariantCase], variants: &VariantExperiment) -> String {
     let Some(case) = case.iter().max_by_key(|case| case.blocks) else { return String::new() };
     let blocks = pluralize(case.blocks, "block");

@@ -83,9 +83,10 @@ fn box_plot(by: &str, mut boxes: Vec<(String, Vec<f64>)>, of_speed: bool, ids: &
         BoxRow { beyond, ..BoxRow::new(format!("{name} ({})", summary.n), summary) }
     });
     let rows: Vec<BoxRow> = rows.collect();
-    let arrows = match rows.iter().any(|row| row.beyond != [0; 2]) {
-        true => " Arrows: checks beyond the scale, with their number and the farthest of them.",
-        false => "",
+    let arrows = if rows.iter().any(|row| row.beyond != [0; 2]) {
+        " Arrows: checks beyond the scale, with their number and the farthest of them."
+    } else {
+        ""
     };
     let cut =
         if total > MAX_BOXES { format!(" The {MAX_BOXES} of {total} with the most checks.") } else { String::new() };
@@ -98,7 +99,7 @@ fn box_plot(by: &str, mut boxes: Vec<(String, Vec<f64>)>, of_speed: bool, ids: &
         "Differences of primary means {by}{speed}: better to the right, worse to the left; range, quartiles and median, below \
          the median's 95 % interval, if there are enough.{arrows}{cut}"
     );
-    Some(PageFigure::of(&chart, caption, ids))
+    Some(PageFigure::new(&chart, caption, ids))
 }
 
 /// The axis range: all boxes, and whiskers up to 1.5 times a box, so that a single outlier does not flatten the rest.
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn one_outlier_does_not_flatten_the_rest() {
         let scores = [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 5000.0];
-        let summary = Summary::of(&Samples::new(&scores).unwrap());
+        let summary = Summary::new(&Samples::new(&scores).unwrap());
         let (low, high) = axis_range(std::iter::once(&summary));
         assert!(low < -1.0 && high > 2.0 && high < 10.0, "{low} {high}");
     }

@@ -68,7 +68,7 @@ impl BuildTable {
                 runs: builds[index].runs.len(),
                 metadata: differing.iter().map(|(_, of_builds)| of_builds[index].clone()).collect(),
                 letters: environments.iter().map(|environment| environment.letters[index].clone()).collect(),
-                verdict: (column > 0).then(|| BuildVerdict::of(table, column)),
+                verdict: (column > 0).then(|| BuildVerdict::new(table, column)),
             }
         });
         Self {
@@ -118,7 +118,7 @@ fn commands(builds: &[BuildSummary]) -> Vec<NamedText> {
 }
 
 impl BuildVerdict {
-    fn of(table: &CheckTable<'_>, column: usize) -> Self {
+    fn new(table: &CheckTable<'_>, column: usize) -> Self {
         let history = table.history;
         let totals = table.totals(column);
         let score = history.score(table.build(column));

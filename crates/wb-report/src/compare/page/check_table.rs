@@ -43,14 +43,14 @@ pub(super) fn name_better(statistic: Statistic, direction: Direction) -> Option<
 }
 
 impl<'a> CheckTable<'a> {
-    pub(super) fn of(history: &'a BuildHistory<'a>) -> Self {
+    pub(super) fn new(history: &'a BuildHistory<'a>) -> Self {
         let builds = history.builds;
         let Some(within_run) = builds.within_run() else {
             let names = builds.list().iter().map(|build| build.name.as_str()).collect();
             return Self { history, names, rows: Rows::Checks };
         };
         let checks = history.tolerances.checks.iter().enumerate();
-        let positions: HashMap<_, usize> = checks.map(|(at, check)| ((check.row, check.statistic), at)).collect();
+        let positions: HashMap<_, usize> = checks.map(|(index, check)| ((check.row, check.statistic), index)).collect();
         let row = |(id, metrics): (CheckId<'a>, &[Option<MetricIndex>])| {
             let check = |metric: &Option<MetricIndex>| positions.get(&((*metric)?, id.statistic)).copied();
             let checks: Vec<Option<usize>> = metrics.iter().map(check).collect();
@@ -145,15 +145,14 @@ impl<'a> CheckTable<'a> {
         self.judged().filter_map(|column| self.check(row, column)).any(is_primary)
     }
 
-    /// The totals of a column. Of the errors of a run each part has its own.
+    /// The totals of a column. Each part of a run has its own errors.
     pub(super) fn totals(&self, column: usize) -> Totals {
-        match self.has_parts() {
-            true => {
-                let checks = (0..self.rows()).filter_map(|row| self.check(row, column));
-                let totals = self.history.totals_of(checks, self.build(column));
-                Totals { errors: self.part_errors(column), ..totals }
-            }
-            false => self.history.totals(self.build(column)),
+        if self.has_parts() {
+            let checks = (0..self.rows()).filter_map(|row| self.check(row, column));
+            let totals = self.history.totals_of(checks, self.build(column));
+            Totals { errors: self.part_errors(column), ..totals }
+        } else {
+            self.history.totals(self.build(column))
         }
     }
 

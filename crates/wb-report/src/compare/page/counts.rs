@@ -75,7 +75,7 @@ pub(super) fn counts_chart(table: &CheckTable<'_>, names: &[String], ids: &mut I
     let legend = legend(totals.iter().map(|(_, totals)| totals)).into_iter();
     let legend = legend.map(|(key, name)| (key, wording.total(name)));
     let caption = format!("Verdicts on the primary checks of each {side}, compared with the first {side}.");
-    PageFigure::of(&counts, caption, ids).with_legend(legend)
+    PageFigure::new(&counts, caption, ids).with_legend(legend)
 }
 
 /// The parts of a bar.

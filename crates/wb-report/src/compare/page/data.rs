@@ -127,7 +127,7 @@ pub(super) fn encode(table: &CheckTable<'_>, names: &[String], styles: VerdictSt
     // Level 4 takes half the time of the default level and makes the page 4 % larger.
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(4));
     let models = models::model_names(table.history);
-    let data = PageData::of(table, names, &models, styles);
+    let data = PageData::new(table, names, &models, styles);
     let written = serde_json::to_writer(io::BufWriter::new(&mut encoder), &data);
     let compressed = written.map_err(io::Error::other).and_then(|()| encoder.flush()).and_then(|()| encoder.finish());
     // Serialising numbers and strings to memory cannot fail.
@@ -135,21 +135,21 @@ pub(super) fn encode(table: &CheckTable<'_>, names: &[String], styles: VerdictSt
 }
 
 impl<'a> PageData<'a> {
-    fn of(table: &'a CheckTable<'_>, names: &'a [String], models: &'a [String], styles: VerdictStyles) -> Self {
+    fn new(table: &'a CheckTable<'_>, names: &'a [String], models: &'a [String], styles: VerdictStyles) -> Self {
         let tolerances = table.history.tolerances;
         let rows = 0..table.rows();
-        let measures: Vec<DisplayUnit> = rows.clone().map(|row| DisplayUnit::of(table, row)).collect();
+        let measures: Vec<DisplayUnit> = rows.clone().map(|row| DisplayUnit::new(table, row)).collect();
         let mut suffixes = IndexSet::new();
         let suffix = measures.iter().map(|measure| suffixes.insert_full(measure.suffix.clone()).0).collect();
         let mut differences = IndexSet::new();
         let value = |row: usize, column| match table.value(row, column) {
             MeasuredValue::Missing => JsonFigure::None,
             MeasuredValue::Invalid => JsonFigure::Word("invalid"),
-            MeasuredValue::Known(value) => JsonFigure::of(Some(value / measures[row].divisor), 6),
+            MeasuredValue::Known(value) => JsonFigure::new(Some(value / measures[row].divisor), 6),
         };
         let values = (0..names.len()).map(|column| rows.clone().map(|row| value(row, column)).collect());
         let columns: Vec<_> =
-            table.judged().into_par_iter().map(|column| BuildColumn::of(table, models, column)).collect();
+            table.judged().into_par_iter().map(|column| BuildColumn::new(table, models, column)).collect();
         let columns = columns.into_iter().map(|(mut column, differing)| {
             let indices = differing.into_iter().map(|(check, set)| (check, differences.insert_full(set).0));
             column.differences = indices.collect();
@@ -162,7 +162,7 @@ impl<'a> PageData<'a> {
                 .iter()
                 .zip(&measures)
                 .map(|(limits, measure)| limits.range.map(|range| select(range) / measure.divisor));
-            ends.map(|end| JsonFigure::of(end, 6)).collect()
+            ends.map(|end| JsonFigure::new(end, 6)).collect()
         };
         Self {
             side: styles.wording.page_words().side,
@@ -179,7 +179,7 @@ impl<'a> PageData<'a> {
             better: rows.clone().map(|row| table.better(row)).collect(),
             tolerance: rows
                 .clone()
-                .map(|row| JsonFigure::of(Some(tolerances.tolerance(table.any_check(row))), 4))
+                .map(|row| JsonFigure::new(Some(tolerances.tolerance(table.any_check(row))), 4))
                 .collect(),
             least: end(|range| range.0),
             most: end(|range| range.1),
@@ -198,17 +198,17 @@ impl<'a> PageData<'a> {
 type DifferingChecks<'a> = Vec<(usize, &'a [ParamDifference])>;
 
 impl BuildColumn {
-    fn of<'a>(table: &'a CheckTable<'_>, models: &[String], at: usize) -> (Self, DifferingChecks<'a>) {
+    fn new<'a>(table: &'a CheckTable<'_>, models: &[String], index: usize) -> (Self, DifferingChecks<'a>) {
         let (mut column, mut differing) = (Self::default(), Vec::new());
         for row in 0..table.rows() {
-            let judged = table.result(row, at);
+            let judged = table.result(row, index);
             column.add(judged);
             column.failures.extend(judged.as_ref().and_then(describe_failures_alone).map(|text| (row, text)));
-            let disturbed = table.disturbed(row, at);
+            let disturbed = table.disturbed(row, index);
             if disturbed.iter().flatten().any(|count| *count > 0) {
                 column.disturbed.push((row, disturbed));
             }
-            let parts = table.score_parts(row, at);
+            let parts = table.score_parts(row, index);
             if parts.len() > 1 {
                 column
                     .parts
@@ -243,8 +243,8 @@ impl BuildColumn {
         self.ratio.0.push(percent(decisive.filter(|_| has_ratio).map(|aspect| aspect.ratio)));
         self.low.0.push(percent(interval.map(|interval| interval.low)));
         self.high.0.push(percent(interval.map(|interval| interval.high)));
-        self.confidence.0.push(JsonFigure::of(interval.map(|interval| interval.confidence), 4));
-        self.p.0.push(JsonFigure::of(statistics.and_then(|statistics| statistics.p), 3));
+        self.confidence.0.push(JsonFigure::new(interval.map(|interval| interval.confidence), 4));
+        self.p.0.push(JsonFigure::new(statistics.and_then(|statistics| statistics.p), 3));
         self.aspect.0.push(decisive.map(|aspect| aspect.aspect.as_str()));
         let median_ratio = statistics.and_then(|it| it.median_ratio).filter(|_| has_ratio);
         self.median.0.push(percent(median_ratio.map(|ratio| ratio.estimate)));
@@ -264,7 +264,7 @@ fn encode_score_part(part: &ScorePart, models: &[String]) -> (String, JsonFigure
     (
         models::term_name(part.term, models),
         JsonFigure::percent(Some(part.difference)),
-        JsonFigure::of(Some(part.weight), 4),
+        JsonFigure::new(Some(part.weight), 4),
     )
 }
 

@@ -67,7 +67,7 @@ pub(super) fn differences(
     let caption = format!(
         "Difference in percent, with its interval where statistics decide.{kinds} Shaded: does not matter.{shown}"
     );
-    Some(PageFigure::of(&chart, caption, ids))
+    Some(PageFigure::new(&chart, caption, ids))
 }
 
 fn row(check: &CheckResult, label: String, styles: VerdictStyles) -> ForestRow {

@@ -13,7 +13,7 @@ pub(super) struct DisplayUnit {
 
 impl DisplayUnit {
     /// The unit for a row of checks.
-    pub(super) fn of(table: &CheckTable<'_>, row: usize) -> Self {
+    pub(super) fn new(table: &CheckTable<'_>, row: usize) -> Self {
         let history = table.history;
         let check_info = history.tolerances.checks[table.any_check(row)];
         if check_info.statistic == Statistic::Stddev {

@@ -76,7 +76,7 @@ pub(super) fn environments(builds: &[BuildSummary]) -> Vec<EnvironmentView> {
     let names: Vec<&str> = builds.iter().map(|build| build.name.as_str()).collect();
     let of_profile = |profile: &String| {
         let of_build = builds.iter().map(|build| MachineSnapshot::of_build(build, profile));
-        EnvironmentView::of(profile, &names, of_build.collect())
+        EnvironmentView::new(profile, &names, of_build.collect())
     };
     profiles.into_iter().map(of_profile).collect()
 }
@@ -135,12 +135,12 @@ pub(super) fn test_environment(builds: &Builds) -> Option<EnvironmentView> {
     let recorded: Vec<Vec<TestSetups<'_>>> =
         builds.list().iter().map(|build| TestSetups::of_build(builds, build)).collect();
     let names: Vec<&str> = builds.list().iter().map(|build| build.name.as_str()).collect();
-    recorded.iter().any(|of_build| !of_build.is_empty()).then(|| EnvironmentView::of("Tests", &names, recorded))
+    recorded.iter().any(|of_build| !of_build.is_empty()).then(|| EnvironmentView::new("Tests", &names, recorded))
 }
 
 impl EnvironmentView {
     /// Compares what the runs of each build recorded.
-    fn of<T: EnvironmentSnapshot>(name: &str, builds: &[&str], recorded: Vec<Vec<T>>) -> Self {
+    fn new<T: EnvironmentSnapshot>(name: &str, builds: &[&str], recorded: Vec<Vec<T>>) -> Self {
         let mut distinct: Vec<T> = Vec::new();
         let mut of_builds: Vec<Vec<usize>> = Vec::new();
         for of_build in recorded {
@@ -167,7 +167,7 @@ impl EnvironmentView {
             let compared_with = if index == 1 { vec![0] } else { vec![0, index - 1] };
             let diffs = compared_with
                 .into_iter()
-                .map(|other| EnvironmentDiff::of(other, distinct[other].differences(&distinct[index])));
+                .map(|other| EnvironmentDiff::new(other, distinct[other].differences(&distinct[index])));
             EnvironmentVariant { letter: index_letters(index), builds: builds_with(index), diffs: diffs.collect() }
         });
         let record = |(index, recorded): (usize, &T)| EnvironmentRecord {
@@ -191,14 +191,14 @@ fn index_letters(index: usize) -> String {
 }
 
 impl EnvironmentDiff {
-    fn of(compared_with: usize, differences: Vec<(String, Vec<ValueChange>)>) -> Self {
+    fn new(compared_with: usize, differences: Vec<(String, Vec<ValueChange>)>) -> Self {
         let (mut sections, mut counts, mut total, mut hidden_count) = (Vec::new(), Vec::new(), 0, 0);
         for (name, changes) in differences {
             counts.push(format!("{name} {}", changes.len()));
             let shown = changes.len().min(MAX_SHOWN_CHANGES - (total - hidden_count));
             total += changes.len();
             hidden_count += changes.len() - shown;
-            let rows = changes[..shown].iter().map(DifferenceRow::of).collect();
+            let rows = changes[..shown].iter().map(DifferenceRow::new).collect();
             sections.push(DiffSection { name, count_text: pluralize(changes.len(), "difference"), rows });
         }
         let summary = format!("{}: {}", pluralize(total, "difference"), counts.join(", "));
@@ -266,7 +266,7 @@ mod tests {
         };
         let [one, other] = ["1", "2"].map(|version| ComparableMachines::from_run(&many(version)));
         let sections = one.differences(&other).into_iter().flat_map(|difference| difference.sections).collect();
-        let diff = EnvironmentDiff::of(0, sections);
+        let diff = EnvironmentDiff::new(0, sections);
         assert_eq!((diff.summary.as_str(), diff.hidden_count), ("500 differences: packages 500", 100));
         assert_eq!(
             (diff.sections[0].count_text.as_str(), diff.sections[0].rows.len()),

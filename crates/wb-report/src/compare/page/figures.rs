@@ -77,7 +77,7 @@ impl JsonFigure {
     }
 
     /// A number rounded to significant digits.
-    pub(super) fn of(value: Option<f64>, digits: i32) -> Self {
+    pub(super) fn new(value: Option<f64>, digits: i32) -> Self {
         Self::from_rounded(value, |value| round_significant(value, digits))
     }
 
@@ -143,6 +143,7 @@ mod tests {
         );
     }
 
+    // A negative sign for more contradicted both deviations that stand beside it.
     #[test]
     fn differences_of_deviations_say_which_is_more() {
         let texts = [-11.46, 2.0, -0.001].map(|points| format_points(points, false));
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn data_are_as_short_as_json_allows() {
-        let data = [None, Some(2.0), Some(2.345_678_9), Some(f64::NEG_INFINITY)].map(|value| JsonFigure::of(value, 4));
+        let data = [None, Some(2.0), Some(2.345_678_9), Some(f64::NEG_INFINITY)].map(|value| JsonFigure::new(value, 4));
         assert_eq!(serde_json::to_string(&data).unwrap(), r#"[null,2,2.346,"−∞"]"#);
     }
 }

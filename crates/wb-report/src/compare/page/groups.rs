@@ -31,8 +31,9 @@ type NumberedGroup<'a> = (usize, &'a Group<'a>);
 impl GroupsView {
     pub(super) fn new(history: &BuildHistory<'_>, styles: VerdictStyles) -> Self {
         let builds = 1..history.builds.list().len();
-        let kind_in =
-            |(at, _): NumberedGroup<'_>, build: usize| Some(styles.of(history.group_verdict(at, build)?.final_verdict));
+        let kind_in = |(index, _): NumberedGroup<'_>, build: usize| {
+            Some(styles.of(history.group_verdict(index, build)?.final_verdict))
+        };
         let is_changed = |group: &NumberedGroup<'_>| {
             let is_change = |kind: VerdictStyle| kind.is_change && kind.class != "lacking";
             builds.clone().any(|build| kind_in(*group, build).is_some_and(is_change))
@@ -44,11 +45,11 @@ impl GroupsView {
         };
         let rows = |groups: &[NumberedGroup<'_>]| {
             let mut rows = HtmlWriter::default();
-            for (at, group) in groups {
+            for (index, group) in groups {
                 rows.raw("<tr><th scope=row class=id><bdi>").text(&readable_id(&group.id.to_string())).raw("</bdi>");
                 rows.raw("<td>").figure(scored(group));
                 for build in builds.clone() {
-                    write_cell(&mut rows, history, (*at, group), build, kind_in((*at, group), build));
+                    write_cell(&mut rows, history, (*index, group), build, kind_in((*index, group), build));
                 }
             }
             rows.finish()
@@ -70,7 +71,7 @@ impl GroupsView {
 fn write_cell(
     rows: &mut HtmlWriter,
     history: &BuildHistory<'_>,
-    (at, group): NumberedGroup<'_>,
+    (position, group): NumberedGroup<'_>,
     build: usize,
     kind: Option<VerdictStyle>,
 ) {
@@ -82,7 +83,7 @@ fn write_cell(
     if decides { kind } else { VerdictStyle { class: "undecisive", ..kind } }.write(rows);
     rows.raw(" ").figure(format_percent(cell.improvement.unwrap_or(cell.score)).trim_end_matches(" %"));
     rows.raw("<small>");
-    if let Some(compared) = history.group_verdict(at, build).and_then(|judged| judged.compared) {
+    if let Some(compared) = history.group_verdict(position, build).and_then(|judged| judged.compared) {
         rows.text(&describe_interval(compared.interval.into())).raw(", ");
     }
     rows.raw("tolerance ").figure(format_value(cell.tolerance)).raw("&nbsp;%");

@@ -49,7 +49,6 @@ const DOCUMENT: Document<'_> = Document {
 /// Options of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct PageOptions<'a> {
-    /// Whether charts are drawn.
     pub charts: bool,
     /// Whether the environments of the builds are shown.
     pub environments: bool,

@@ -32,7 +32,7 @@ pub(super) struct CheckRows {
 /// other one.
 pub(super) fn changed_checks(table: &CheckTable<'_>, styles: VerdictStyles) -> CheckRows {
     let rows = select_rows(table, true, |decided| styles.of(decided).is_change);
-    CheckRows::of(table, &rows, rows.len(), styles)
+    CheckRows::new(table, &rows, rows.len(), styles)
 }
 
 /// Rows of the failures among the checks that are not primary, those of the last build first.
@@ -40,7 +40,7 @@ pub(super) fn other_failures(table: &CheckTable<'_>, styles: VerdictStyles) -> C
     let mut rows = select_rows(table, false, FinalVerdict::is_failure);
     let last = table.names.len() - 1;
     rows.sort_by_key(|row| !table.result(*row, last).is_some_and(|judged| judged.final_verdict.is_failure()));
-    CheckRows::of(table, &rows, MAX_OTHER_FAILURES, styles)
+    CheckRows::new(table, &rows, MAX_OTHER_FAILURES, styles)
 }
 
 /// The rows of checks, primary or not, whose verdict matches in any column.
@@ -52,12 +52,12 @@ fn select_rows(table: &CheckTable<'_>, is_primary: bool, matches: impl Fn(FinalV
 }
 
 impl CheckRows {
-    fn of(table: &CheckTable<'_>, selected: &[usize], max_rows: usize, styles: VerdictStyles) -> Self {
+    fn new(table: &CheckTable<'_>, selected: &[usize], max_rows: usize, styles: VerdictStyles) -> Self {
         let models = models::model_names(table.history);
         let mut rows = HtmlWriter::default();
         let listed = &selected[..selected.len().min(max_rows)];
         for &row in listed {
-            let measure = DisplayUnit::of(table, row);
+            let measure = DisplayUnit::new(table, row);
             rows.raw("<tr>");
             write_name(&mut rows, &table.id(row), &measure.suffix, table.better(row));
             write_first_value(&mut rows, table, row, &measure, &models);

@@ -76,10 +76,10 @@ fn build_chart(
     checks: &[usize],
     counted: &[Totals],
 ) -> TrendChart {
-    let column = |(at, totals): (usize, &Totals)| {
-        let gains: Vec<f64> = checks.iter().filter_map(|check| history.gain(*check, at)).collect();
+    let column = |(index, totals): (usize, &Totals)| {
+        let gains: Vec<f64> = checks.iter().filter_map(|check| history.gain(*check, index)).collect();
         let summary = Samples::new(&gains).ok().map(|samples| Summary::of_unordered(&samples));
-        TrendColumn { summary, counts: CountRow { label: names[at].clone(), parts: parts(totals) } }
+        TrendColumn { summary, counts: CountRow { label: names[index].clone(), parts: parts(totals) } }
     };
     let columns: Vec<TrendColumn> = (1..).zip(counted).map(column).collect();
     let span = axis_range(columns.iter().filter_map(|column| column.summary.as_ref()));

@@ -87,7 +87,7 @@ struct Mark {
 
 impl Mark {
     /// A tick only if every primary check is equal, and fails as often on both sides.
-    fn of(outcome: &ComparisonResult) -> Self {
+    fn new(outcome: &ComparisonResult) -> Self {
         let is_equal = |check: &CheckResult| {
             !check.primary || !check.final_verdict.is_notable() && !has_undecisive_failures(check)
         };
@@ -101,16 +101,17 @@ impl Mark {
 
 impl ComparisonPage {
     pub(super) fn new(outcome: &ComparisonResult, history: &BuildHistory<'_>, options: &PageOptions<'_>) -> Self {
-        let table = CheckTable::of(history);
+        let table = CheckTable::new(history);
         let names = &table.names;
         let shorts = shorten_names(names.iter().copied());
         let ends: Vec<&str> = [names.first(), names.last()].into_iter().flatten().copied().collect();
-        let environments = match options.environments {
-            true => environments(&outcome.builds).into_iter().chain(test_environment(history.builds)).collect(),
-            false => Vec::new(),
+        let environments = if options.environments {
+            environments(&outcome.builds).into_iter().chain(test_environment(history.builds)).collect()
+        } else {
+            Vec::new()
         };
         let mut ids = IdGenerator::default();
-        let wording = Wording::of(outcome);
+        let wording = Wording::new(outcome);
         let styles = VerdictStyles { fail_on: options.fail_on, wording };
         let primary = outcome.checks.iter().filter(|check| check.primary && check.statistic == Statistic::Mean).count();
         // The first chart has all of a few checks, so that their distribution says nothing more.
@@ -121,7 +122,7 @@ impl ComparisonPage {
             title: title(outcome, &ends),
             headline: headline_with(outcome, str::to_owned, str::to_owned),
             tally: totals_line(outcome),
-            mark: Mark::of(outcome),
+            mark: Mark::new(outcome),
             facts: facts(outcome, history, options.criteria),
             builds: BuildTable::new(outcome, &table, &environments),
             overview: first.into_iter().chain(counts).collect(),
@@ -129,7 +130,7 @@ impl ComparisonPage {
             disturbed: disturbed_samples(outcome),
             is_disturbed: has_disturbed_samples(outcome),
             findings: group_findings(outcome, str::to_owned),
-            names: names.iter().zip(&shorts).map(|(whole, short)| BuildName::of(whole, short)).collect(),
+            names: names.iter().zip(&shorts).map(|(whole, short)| BuildName::new(whole, short)).collect(),
             kinds: styles.all(),
             changes: rows::changed_checks(&table, styles),
             other_failures: rows::other_failures(&table, styles),
@@ -140,7 +141,7 @@ impl ComparisonPage {
             trends: (options.charts && !table.has_parts()).then(|| build_trends(history, &shorts, &mut ids)).flatten(),
             systems: SystemTable::of_sides(&outcome.builds),
             environments,
-            programs: outcome.context.programs.iter().map(DifferenceRow::of).collect(),
+            programs: outcome.context.programs.iter().map(DifferenceRow::new).collect(),
             notes: options.notes.iter().cloned().chain(unmatched_note(outcome)).collect(),
             words: wording.page_words(),
         }
@@ -148,7 +149,7 @@ impl ComparisonPage {
 }
 
 impl BuildName {
-    fn of(whole: &str, short: &str) -> Self {
+    fn new(whole: &str, short: &str) -> Self {
         Self { whole: whole.to_owned(), short: short.to_owned() }
     }
 }
@@ -168,7 +169,7 @@ fn title(outcome: &ComparisonResult, ends: &[&str]) -> String {
 
 /// The totals of the last build in a line.
 fn totals_line(outcome: &ComparisonResult) -> String {
-    let counted = count_verdicts(&outcome.totals, Wording::of(outcome));
+    let counted = count_verdicts(&outcome.totals, Wording::new(outcome));
     let parts: Vec<String> = counted.into_iter().map(|(count, name)| format!("{count} {name}")).collect();
     let parts = if parts.is_empty() { describe_no_difference(outcome) } else { parts.join(", ") };
     format!("{parts}; {}", describe_compared(outcome))
@@ -176,7 +177,7 @@ fn totals_line(outcome: &ComparisonResult) -> String {
 
 /// The method, options and exit status of the comparison.
 fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>, criteria: &[String]) -> Vec<NamedText> {
-    let failed_by = match Wording::of(outcome).failed_by(outcome) {
+    let failed_by = match Wording::new(outcome).failed_by(outcome) {
         "regression by" => "a regression by",
         other => other,
     };

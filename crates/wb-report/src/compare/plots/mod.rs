@@ -85,7 +85,7 @@ fn case_boxes(builds: &Builds, row: MetricIndex) -> Vec<BoxRow> {
     let case = case_name(&builds.id(row, Statistic::Mean));
     let unit = builds.unit(row).unwrap_or_else(|| Unit::new(""));
     let box_row = |(index, (label, samples, runs)): (usize, (String, Vec<f64>, usize))| {
-        let mut summary = wb_stats::Summary::of(&wb_stats::Samples::new(&samples).ok()?);
+        let mut summary = wb_stats::Summary::new(&wb_stats::Samples::new(&samples).ok()?);
         // Samples of several runs are not independent, so their interval would be too narrow.
         summary.median_interval = summary.median_interval.filter(|_| runs == 1);
         let heading = (index == 0).then(|| if case.is_empty() { "all".to_owned() } else { case.clone() });

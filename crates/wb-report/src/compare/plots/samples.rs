@@ -21,7 +21,7 @@ pub(super) fn samples(build: &Build, row: MetricIndex) -> Option<Vec<f64>> {
 
 /// The statistics of a build's samples.
 pub(super) fn summary(build: &Build, row: MetricIndex) -> Option<Summary> {
-    Some(Summary::of(&Samples::new(&samples(build, row)?).ok()?))
+    Some(Summary::new(&Samples::new(&samples(build, row)?).ok()?))
 }
 
 /// The samples as dots, if there are not too many.

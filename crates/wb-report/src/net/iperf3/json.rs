@@ -27,7 +27,6 @@ pub struct Identity {
 pub struct CpuUsage {
     /// The reporting side.
     pub host: Option<Usage>,
-    /// The other side.
     pub remote: Option<Usage>,
     /// Length of the measurement in seconds.
     pub seconds: f64,
@@ -36,11 +35,9 @@ pub struct CpuUsage {
 /// The JSON of one side of a test.
 #[derive(Debug, Clone, Copy)]
 pub struct JsonReport<'a> {
-    /// The test.
     pub test: &'a Test,
     /// When and where it ran.
     pub identity: &'a Identity,
-    /// What this side sampled.
     pub samples: &'a Samples,
     /// What the other side sampled, where it is known.
     pub other: Option<&'a Samples>,
@@ -56,7 +53,8 @@ impl JsonReport<'_> {
             document.insert("title".to_owned(), json!(title));
         }
         document.insert("start".to_owned(), self.start());
-        document.insert("intervals".to_owned(), (0..).map_while(|index| self.interval(index)).collect());
+        let intervals = (0..).map_while(|index| self.final_interval(index));
+        document.insert("intervals".to_owned(), intervals.collect());
         document.insert("end".to_owned(), self.end());
         if let Some(extra_data) = &self.test.extra_data {
             document.insert("extra_data".to_owned(), json!(extra_data));
@@ -94,7 +92,9 @@ impl JsonReport<'_> {
         } else if !test.is_udp() {
             start["tcp_mss_default"] = json!(first.and_then(|first| first.tcp.as_ref()).map(|tcp| tcp.mss));
         }
-        let bitrate = integer(test.target_bitrate);
+        // Who only receives does not know at which rate the other side sends.
+        let is_known = test.side == Side::Client || test.streams.iter().any(|stream| test.sends(stream));
+        let bitrate = if is_known { integer(test.target_bitrate) } else { Value::Null };
         start["target_bitrate"] = bitrate.clone();
         start["sock_bufsize"] = json!(test.window);
         start["sndbuf_actual"] = json!(first.map(|first| first.send_buffer));
@@ -134,10 +134,19 @@ impl JsonReport<'_> {
         }))
     }
 
-    /// The interval with this index; `None` behind the last.
+    /// The interval with this index, as it was when it ended; `None` behind the last.
     pub fn interval(&self, index: usize) -> Option<Value> {
-        let of = |stream: &Stream| self.samples.intervals(stream.id).get(index);
-        let intervals: Vec<(&Stream, &Interval)> =
+        self.interval_with(index, None)
+    }
+
+    /// The interval with this index after the end: the last has what was still to be counted.
+    pub fn final_interval(&self, index: usize) -> Option<Value> {
+        self.interval_with(index, Some(self.other))
+    }
+
+    fn interval_with(&self, index: usize, other: Option<Option<&Samples>>) -> Option<Value> {
+        let of = |stream: &Stream| self.samples.interval(self.test, stream, index, other);
+        let intervals: Vec<(&Stream, Interval)> =
             self.test.streams.iter().filter_map(|stream| Some((stream, of(stream)?))).collect();
         let (first, _) = intervals.first()?;
         let streams: Vec<Value> = intervals
@@ -151,7 +160,7 @@ impl JsonReport<'_> {
         let mut value = json!({ "streams": streams });
         for (name, client_sends) in self.directions(first.client_sends, "sum") {
             let of_direction = intervals.iter().filter(|(stream, _)| stream.client_sends == client_sends);
-            if let Some(sum) = Interval::sum(of_direction.map(|(_, interval)| *interval)) {
+            if let Some(sum) = Interval::sum(of_direction.map(|(_, interval)| interval)) {
                 let mut total = json!({});
                 self.fill_interval(&mut total, client_sends == (self.test.side == Side::Client), &sum, false);
                 value[name] = total;
@@ -378,7 +387,7 @@ mod tests {
 
     use wb_net::engine::protocol::{DatagramProgress, StrandProgress};
     use wb_net::language::Protocol;
-    use wb_net::presets::{PresetConfig, stream};
+    use wb_net::presets::{PresetConfig, maerts, stream};
 
     use super::*;
 
@@ -401,30 +410,72 @@ mod tests {
         samples
     }
 
+    fn document(test: &Test, samples: &Samples, other: Option<&Samples>) -> Value {
+        let (version, system_info, time, cookie) = Default::default();
+        let identity = &Identity { version, system_info, seconds: 0, time, cookie };
+        Value::Object(JsonReport { test, identity, samples, other, cpu: CpuUsage::default() }.document())
+    }
+
     #[test]
     fn totals_of_datagrams_count_those_of_the_sender_and_the_losses_of_the_receiver() {
         let config =
             PresetConfig { protocol: Protocol::Udp, runtime: Duration::from_secs(2), ..PresetConfig::new("h") };
         let profile = stream(&config, 500);
         let test = Test::from_profile(&profile, Side::Client, "h", Some(5201)).unwrap();
-        let identity = Identity {
-            version: String::new(),
-            system_info: String::new(),
-            seconds: 0,
-            time: String::new(),
-            cookie: String::new(),
-        };
         let sent = samples(&profile, [1_000_000, 0], 2000, 0);
         // The receiver's window ended before the last two arrived.
         let received = samples(&profile, [0, 899_500], 1799, 199);
-        let report =
-            |other| JsonReport { test: &test, identity: &identity, samples: &sent, other, cpu: CpuUsage::default() };
-        let end = Value::Object(report(Some(&received)).document())["end"].take();
+        let end = document(&test, &sent, Some(&received))["end"].take();
         for total in [&end["sum"], &end["streams"][0]["udp"]] {
             let figures = ["bytes", "packets", "lost_packets", "lost_percent"].map(|name| total[name].as_f64());
             assert_eq!(figures, [Some(1_000_000.0), Some(2000.0), Some(199.0), Some(9.95)], "{end}");
         }
-        let unknown = Value::Object(report(None).document())["end"].take();
+        let unknown = document(&test, &sent, None)["end"].take();
         assert_eq!(unknown["sum"]["lost_packets"], Value::Null, "{unknown}");
+    }
+
+    // The last interval lacked what the total of its stream counted.
+    #[test]
+    fn what_a_sender_counts_late_is_in_its_last_interval_and_in_its_total() {
+        let profile = stream(&PresetConfig { runtime: Duration::from_secs(2), ..PresetConfig::new("h") }, 500);
+        let test = Test::from_profile(&profile, Side::Client, "h", Some(5201)).unwrap();
+        let sent = samples(&profile, [1_000_000, 0], 2000, 0);
+        let received = samples(&profile, [0, 1_000_500], 2001, 0);
+        let document = document(&test, &sent, Some(&received));
+        let figures =
+            [&document["end"]["sum_sent"], &document["end"]["streams"][0]["sender"], &document["end"]["sum_received"]];
+        assert_eq!(figures.map(|total| total["bytes"].as_u64()), [Some(1_000_500); 3], "{document}");
+        let interval = &document["intervals"][0];
+        let figures = [&interval["sum"], &interval["streams"][0]];
+        assert_eq!(figures.map(|part| part["bytes"].as_u64()), [Some(1_000_500); 2], "{document}");
+        assert_eq!(figures.map(|part| part["bits_per_second"].as_f64()), [Some(4_002_000.0); 2], "{document}");
+    }
+
+    #[test]
+    fn a_sender_that_was_lost_has_no_higher_rate_than_its_receiver_saw() {
+        let config = PresetConfig { runtime: Duration::from_secs(2), ..PresetConfig::new("h") };
+        let profile = maerts(&config, 500);
+        let test = Test::from_profile(&profile, Side::Client, "h", Some(5201)).unwrap();
+        let received = samples(&profile, [0, 2_000_000], 4000, 0);
+        // The server reported half of its window.
+        let mut sent = Samples::new(&profile);
+        for (time, bytes) in [(0, 0), (1_000_000_000, 900_000)] {
+            sent.push(&StrandProgress {
+                group: 0,
+                transaction: 1,
+                strand: 0,
+                time,
+                sent: bytes,
+                received: 0,
+                operations: bytes / 500,
+                datagrams: DatagramProgress::default(),
+                connection: None,
+            });
+        }
+        let end = document(&test, &received, Some(&sent))["end"].take();
+        for total in [&end["sum_sent"], &end["sum_received"]] {
+            let figures = ["bytes", "seconds", "bits_per_second"].map(|name| total[name].as_f64());
+            assert_eq!(figures, [Some(2_000_000.0), Some(2.0), Some(8_000_000.0)], "{end}");
+        }
     }
 }

@@ -45,7 +45,6 @@ pub struct Test {
     /// Port of the control connection: the server's for a client, the client's for a server. A server that is known only
     /// through its client has none.
     pub port: Option<u16>,
-    /// The transport protocol.
     pub protocol: Protocol,
     /// The streams, in the order of their numbers.
     pub streams: Vec<Stream>,
@@ -53,7 +52,6 @@ pub struct Test {
     pub block_size: u32,
     /// Time before the measurement.
     pub omit: Duration,
-    /// The amount of data.
     pub amount: Amount,
     /// Target rate of each stream in bits per second; 0 for no limit.
     pub target_bitrate: f64,
@@ -78,7 +76,6 @@ pub struct Stream {
     pub id: StreamId,
     /// The number that reports give it; iperf3 uses that of the descriptor.
     pub socket: u32,
-    /// Whether the client sends.
     pub client_sends: bool,
 }
 

@@ -6,10 +6,12 @@ use wb_net::engine::protocol::{DatagramProgress, StrandProgress};
 use wb_net::language::NetProfile;
 use wb_net::transport::watched_connection::{ConnectionSnapshot, TcpSnapshot};
 
+use super::text::StreamTotal;
+use super::{Amount, Stream, Test};
+
 /// A stream, by the group and strand that are it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamId {
-    /// Index of the group.
     pub group: u32,
     /// Index of the strand in the group.
     pub strand: u32,
@@ -37,11 +39,9 @@ struct StreamSamples {
 pub struct Interval {
     /// Its start in seconds since the start of the window.
     pub start: f64,
-    /// Its end, likewise.
     pub end: f64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Blocks moved.
     pub blocks: u64,
     /// Segments retransmitted by this side.
     pub retransmits: u64,
@@ -64,11 +64,19 @@ impl Interval {
         if self.seconds() > 0.0 { self.bytes as f64 * 8.0 / self.seconds() } else { 0.0 }
     }
 
-    /// Counts as sent what the receiver counted. A sender's system call may not have returned when its window ended; and
-    /// of windows of different lengths the longer one included time in which nothing was left to send.
+    /// Counts what the receiver counted, and what it missed, as sent. A sender's system call may not have returned when
+    /// its window ended, and a lost sender has reported less than it sent. In both cases the sender's window is taken
+    /// to end with the receiver's. If the windows differ in length, the longer one included time in which nothing was
+    /// left to send.
     pub(super) fn include_received(&mut self, receiver: &Self) {
-        self.bytes = self.bytes.max(receiver.bytes);
-        self.blocks = self.blocks.max(receiver.blocks);
+        let blocks = receiver.blocks + receiver.datagrams.missing;
+        if self.bytes < receiver.bytes || self.blocks < blocks {
+            self.end = self.end.max(receiver.end);
+        }
+        // Of datagrams, which have one size.
+        let missed = receiver.bytes.checked_div(receiver.blocks).unwrap_or(0) * receiver.datagrams.missing;
+        self.bytes = self.bytes.max(receiver.bytes + missed);
+        self.blocks = self.blocks.max(blocks);
         let rate = receiver.bits_per_second();
         if self.bits_per_second() < rate {
             self.end = self.start + self.bytes as f64 * 8.0 / rate;
@@ -152,6 +160,46 @@ impl Samples {
         self.streams.get(&id).map_or(&[], |stream| stream.intervals.as_slice())
     }
 
+    /// The number of intervals, from the first, of which nothing more is counted: each is followed by another one of its
+    /// stream, or ends before the rest of the window begins.
+    pub fn settled(&self, test: &Test) -> usize {
+        let is_settled = |all: &[Interval], index: usize| match test.amount {
+            _ if index + 1 < all.len() => true,
+            Amount::Time(duration) => {
+                let window = if all[index].omitted { test.omit } else { duration };
+                all[index].end + SHORTEST <= window.as_secs_f64()
+            }
+            Amount::Bytes(_) | Amount::Blocks(_) => false,
+        };
+        let of_stream = |stream: &Stream| {
+            let all = self.intervals(stream.id);
+            (0..all.len()).take_while(|index| is_settled(all, *index)).count()
+        };
+        test.streams.iter().map(of_stream).min().unwrap_or(0)
+    }
+
+    /// The interval of a stream with this index. With `other`, the samples of the other side after the end, the last one
+    /// has what the total of the stream has beside its intervals.
+    pub(super) fn interval(
+        &self,
+        test: &Test,
+        stream: &Stream,
+        index: usize,
+        other: Option<Option<&Self>>,
+    ) -> Option<Interval> {
+        let all = self.intervals(stream.id);
+        let mut interval = all.get(index)?.clone();
+        if let (Some(other), true) = (other, index + 1 == all.len()) {
+            let total = StreamTotal::new(test, stream, self, other);
+            let total = if test.sends(stream) { total.sender } else { total.receiver };
+            if let Some((total, own)) = total.zip(self.total(stream.id)) {
+                interval.bytes += total.bytes.saturating_sub(own.bytes);
+                interval.blocks += total.blocks.saturating_sub(own.blocks);
+            }
+        }
+        Some(interval)
+    }
+
     /// The whole measurement of a stream, as one interval.
     pub fn total(&self, id: StreamId) -> Option<Interval> {
         let measured = |sample: &&StrandProgress| !self.warm_ups.contains(&(sample.group, sample.transaction));
@@ -221,8 +269,11 @@ mod tests {
     fn intervals_begin_anew_with_the_measurement() {
         let setup = PresetConfig { warm_up: Some(Duration::from_secs(1)), ..PresetConfig::new("h") };
         let mut samples = Samples::new(&stream(&setup, 10));
-        let pushed = [(1, 50, 0), (1, 1050, 100), (2, 1060, 110), (2, 2060, 310), (2, 3055, 500), (2, 3060, 520)]
-            .map(|(transaction, at, sent)| samples.push(&sample(transaction, at, sent)).map(|interval| interval.bytes));
+        let pushed = [(1, 50, 0), (1, 1050, 100), (2, 1060, 110), (2, 2060, 310), (2, 3055, 500), (2, 3060, 520)].map(
+            |(transaction, position, sent)| {
+                samples.push(&sample(transaction, position, sent)).map(|interval| interval.bytes)
+            },
+        );
         assert_eq!(pushed, [None, Some(100), None, Some(200), Some(190), None]);
         let id = StreamId { group: 0, strand: 0 };
         let seen: Vec<_> = samples

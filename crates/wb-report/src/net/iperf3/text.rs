@@ -144,14 +144,13 @@ impl TextReport {
                 out += &self.connection_line(&stream);
             }
         }
-        let counts = self.test.streams.iter().map(|stream| self.samples.intervals(stream.id).len());
         // Directions end at slightly different times: lines wait until all streams have the interval.
-        let complete = counts.min().unwrap_or(0);
-        self.write_intervals(&mut out, complete);
+        let settled = self.samples.settled(&self.test);
+        self.write_intervals(&mut out, settled, None);
         out
     }
 
-    fn write_intervals(&mut self, out: &mut String, until: usize) {
+    fn write_intervals(&mut self, out: &mut String, until: usize, other: Option<Option<&Samples>>) {
         let has_sums = self.test.parallel() > 1;
         for index in self.written..until {
             if !self.has_header {
@@ -164,14 +163,14 @@ impl TextReport {
             if has_sums && index > 0 {
                 *out += SEPARATOR;
             }
-            let of = |stream: &Stream| Some((*stream, self.samples.intervals(stream.id).get(index)?));
-            let intervals: Vec<(Stream, &Interval)> = self.test.streams.iter().filter_map(of).collect();
+            let of = |stream: &Stream| Some((*stream, self.samples.interval(&self.test, stream, index, other)?));
+            let intervals: Vec<(Stream, Interval)> = self.test.streams.iter().filter_map(of).collect();
             for (stream, interval) in &intervals {
                 *out += &self.interval_line(&format!("{:3}", stream.socket), self.test.sends(stream), interval);
             }
             for client_sends in [true, false] {
                 let of_direction = || intervals.iter().filter(|(stream, _)| stream.client_sends == client_sends);
-                let sum = Interval::sum(of_direction().map(|(_, interval)| *interval));
+                let sum = Interval::sum(of_direction().map(|(_, interval)| interval));
                 if let Some(sum) = sum.filter(|_| has_sums && of_direction().count() > 1) {
                     *out += &self.interval_line("SUM", client_sends == (self.test.side == Side::Client), &sum);
                 }
@@ -253,7 +252,7 @@ impl TextReport {
         let mut out = String::new();
         let counts = self.test.streams.iter().map(|stream| self.samples.intervals(stream.id).len());
         let all = counts.max().unwrap_or(0);
-        self.write_intervals(&mut out, all);
+        self.write_intervals(&mut out, all, Some(other));
         if let Some(warning) = warning {
             let _ = writeln!(out, "warning: {warning}");
         }

@@ -41,6 +41,6 @@ pub(crate) fn compare<T>(
         (1..builds.list().len()).map(|build| statistical::against(builds, build, &[], &by_statistics)).collect();
     let last = statistics.last().and_then(Option::as_ref);
     let outcome =
-        ComparisonResult::of(builds, &tolerances, last, how.method, wb_compare::comparison::FailOn::default());
-    render(&outcome, &BuildHistory::of(builds, &tolerances, &statistics, how.method))
+        ComparisonResult::new(builds, &tolerances, last, how.method, wb_compare::comparison::FailOn::default());
+    render(&outcome, &BuildHistory::new(builds, &tolerances, &statistics, how.method))
 }

@@ -24,8 +24,8 @@ fn rate(gbps: f64) -> f64 {
 
 /// Samples around a centre, the same in each run.
 fn samples(centre: f64, count: usize, spread: f64, seed: usize) -> Vec<f64> {
-    let offset = |at: usize| ((at * 7919 + seed * 104_729) % 1000) as f64 / 500.0 - 1.0;
-    (0..count).map(|at| centre * (1.0 + spread * offset(at) * offset(at + 3).abs().sqrt())).collect()
+    let offset = |index: usize| ((index * 7919 + seed * 104_729) % 1000) as f64 / 500.0 - 1.0;
+    (0..count).map(|index| centre * (1.0 + spread * offset(index) * offset(index + 3).abs().sqrt())).collect()
 }
 
 /// Number of samples of a scenario.
@@ -42,7 +42,7 @@ fn cell(dialer: &str, listener: &str, values: &[&str], status: CellStatus) -> Ma
         name: format!("{dialer} x {listener} ({})", values.join(", ")),
         dialer: dialer.to_owned(),
         listener: listener.to_owned(),
-        values: (0..3).map(|at| values.get(at).map(|value| (*value).to_owned())).collect(),
+        values: (0..3).map(|index| values.get(index).map(|value| (*value).to_owned())).collect(),
         scope: BaselineScope::default(),
         status,
         samples: SAMPLES,

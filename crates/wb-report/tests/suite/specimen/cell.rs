@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use wb_model::outcome::Gate;
 use wb_model::{
-    AttemptOutcome, CellId, CellOutcome, DefinitionKey, Metric, MetricKey, ParamValue, Params, Serial, TestName,
-    Validity,
+    AttemptOutcome, AttemptPurpose, CellId, CellOutcome, DefinitionKey, Metric, MetricKey, ParamValue, Params, Serial,
+    TestName, Validity,
 };
+use wb_results::{AttemptResult, CellResult, CurveSet, Failures, MetricResult, NestedLatency};
 use wb_stats::{Samples, SamplingRule, Summary};
-use wb_study::result::{AttemptResult, CellResult, CurveSet, Failures, MetricResult, NestedLatency, Purpose};
 
 /// Deterministic pseudorandom numbers.
 pub(crate) struct Noise(u64);
@@ -71,6 +71,7 @@ impl CellBuilder {
             metrics: vec![],
             attempts: vec![],
             failures: Failures::default(),
+            exit_status: None,
             dependence: None,
             curves: vec![],
             latency: vec![],
@@ -93,7 +94,7 @@ impl CellBuilder {
         let (metric, ..) = self.metrics.remove(0);
         let name = self.result.id.to_string();
         let start = (name.len() % 7) as f64;
-        let attempt = |purpose: Purpose, sample: u32, round: f64| AttemptResult {
+        let attempt = |purpose: AttemptPurpose, sample: u32, round: f64| AttemptResult {
             sample,
             attempt: 0,
             purpose,
@@ -103,12 +104,12 @@ impl CellBuilder {
             outcome: AttemptOutcome::Completed,
             validity: Some(Validity::Valid),
             disturbances: vec![],
-            counted: purpose == Purpose::Sample,
+            counted: purpose == AttemptPurpose::Sample,
             values: BTreeMap::new(),
-            folder: format!("{name}/{}{sample}.0", if purpose == Purpose::WarmUp { "w" } else { "" }),
+            folder: format!("{name}/{}{sample}.0", if purpose == AttemptPurpose::WarmUp { "w" } else { "" }),
         };
-        self.result.attempts = std::iter::once(attempt(Purpose::WarmUp, 0, 0.0))
-            .chain((0..n).map(|sample| attempt(Purpose::Sample, sample, f64::from(sample + 1))))
+        self.result.attempts = std::iter::once(attempt(AttemptPurpose::WarmUp, 0, 0.0))
+            .chain((0..n).map(|sample| attempt(AttemptPurpose::Sample, sample, f64::from(sample + 1))))
             .collect();
         self.metric(metric, centre, percent)
     }
@@ -118,7 +119,7 @@ impl CellBuilder {
         let key = metric.key();
         let mut noise = Noise::new(&format!("{}{key}", self.result.id));
         for sample in self.result.attempts.iter_mut().filter(|sample| sample.outcome.is_completed()) {
-            let lag = if sample.purpose == Purpose::WarmUp { 0.93 } else { 1.0 };
+            let lag = if sample.purpose == AttemptPurpose::WarmUp { 0.93 } else { 1.0 };
             sample.values.insert(key.clone(), noise.around(centre * lag, percent));
         }
         self.metrics.push((metric, centre, percent));
@@ -199,7 +200,7 @@ impl CellBuilder {
             let is_selected = |sample: &&AttemptResult| sample.counted && (all || sample.disturbances.is_empty());
             let values: Vec<f64> =
                 samples.iter().filter(is_selected).filter_map(|s| s.values.get(key).copied()).collect();
-            Samples::new(&values).ok().map(|samples| Summary::of(&samples))
+            Samples::new(&values).ok().map(|samples| Summary::new(&samples))
         };
         let has_disturbed = samples.iter().any(|sample| !sample.disturbances.is_empty());
         let metrics = self.metrics.into_iter().map(|(metric, ..)| {
@@ -208,7 +209,7 @@ impl CellBuilder {
             MetricResult { worker: None, threshold: None, summary: summary(&key, true), undisturbed, metric }
         });
         self.result.metrics = metrics.collect();
-        self.result.failures = Failures::of(&self.result.attempts, &[]);
+        self.result.failures = Failures::count(&self.result.attempts, &[]);
         self.result
     }
 }

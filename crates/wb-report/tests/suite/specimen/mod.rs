@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use cell::{CellBuilder, Noise};
 use wb_model::{Metric, System, Unit};
 use wb_report::page::{ReproduceCommand, RunExtras, TelemetrySeries};
-use wb_study::result::{
+use wb_results::{
     Conclusion, CurveSet, EnvironmentChange, NestedLatency, NestedRow, RunInfo, Study, SummaryCurve, SummaryPoint,
 };
 
@@ -231,11 +231,11 @@ fn nested() -> NestedLatency {
 /// A stall after three seconds of each sample.
 fn latency_over_time() -> CurveSet {
     let line = |name: &str, level: f64, stall: f64| {
-        let value = |at: u32| level * if at == 3 { stall } else { 1.0 + 0.02 * f64::from(at % 3) };
-        let point = |at: u32| SummaryPoint {
-            x: f64::from(at) + 0.5,
-            y: value(at),
-            interval: Some((value(at) * 0.97, value(at) * 1.04)),
+        let value = |index: u32| level * if index == 3 { stall } else { 1.0 + 0.02 * f64::from(index % 3) };
+        let point = |index: u32| SummaryPoint {
+            x: f64::from(index) + 0.5,
+            y: value(index),
+            interval: Some((value(index) * 0.97, value(index) * 1.04)),
             spread: None,
         };
         SummaryCurve { name: name.into(), points: (0..8).map(point).collect() }

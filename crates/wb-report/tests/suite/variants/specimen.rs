@@ -6,8 +6,8 @@ use wb_compare::experiment::{
 use wb_compare::sequential_test::{Options, SequentialTest, VariantAttempts};
 use wb_compare::statistical::threshold::NegligibleRatios;
 use wb_model::{Class, Direction, Metric, MetricKey, Serial, TestName, Unit};
+use wb_results::Study;
 use wb_stats::SamplingRule;
-use wb_study::result::Study;
 
 use crate::specimen::cell::CellBuilder;
 

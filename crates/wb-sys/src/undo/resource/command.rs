@@ -30,12 +30,11 @@ fn run(name: &str, words: &[String], input: Stdio) -> Result<Vec<u8>, ResourceEr
     let (program, arguments) = words.split_first().ok_or_else(|| failed(name, "missing command".to_owned()))?;
     let output = Command::new(program).args(arguments).env("LC_ALL", "C").stdin(input).process_group(0).output();
     let output = output.map_err(|error| failed(name, format!("{program}: {error}")))?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => {
-            let message = String::from_utf8_lossy(&output.stderr);
-            let message = if message.trim().is_empty() { String::new() } else { format!(": {}", message.trim()) };
-            Err(failed(name, format!("{program}: {}{message}", output.status)))
-        }
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        let message = String::from_utf8_lossy(&output.stderr);
+        let message = if message.trim().is_empty() { String::new() } else { format!(": {}", message.trim()) };
+        Err(failed(name, format!("{program}: {}{message}", output.status)))
     }
 }

@@ -80,15 +80,7 @@ pub enum ResourceError {
     Sys(#[from] SysError),
     /// The state cannot be set.
     #[error("cannot set `{what}` to `{value}`: {cause}")]
-    Write {
-        /// Name of the resource.
-        what: String,
-        /// The requested value.
-        value: String,
-        /// The cause.
-        cause: String,
-    },
-    /// Settings that a change has reset cannot be restored.
+    Write { what: String, value: String, cause: String },
     #[error("`{what}` was restored, but not all settings that were reset with it: {failed}")]
     Dependents {
         /// Name of the changed resource.
@@ -96,7 +88,6 @@ pub enum ResourceError {
         /// The settings with their actual and expected values and the causes.
         failed: String,
     },
-    /// A command failed.
     #[error("{name}: {reason}")]
     Command {
         /// Name of the state that it reads or sets.
@@ -247,12 +238,11 @@ impl ManagedResource {
             Self::Setting { .. } => self.state(root)?,
             _ => return Ok(()),
         };
-        match self.is_same(found.as_deref(), state) {
-            true => Ok(()),
-            false => {
-                let found = String::from_utf8_lossy(found.as_deref().unwrap_or_default()).trim().to_owned();
-                Err(self.write_error(state, format!("its value is `{found}`")))
-            }
+        if self.is_same(found.as_deref(), state) {
+            Ok(())
+        } else {
+            let found = String::from_utf8_lossy(found.as_deref().unwrap_or_default()).trim().to_owned();
+            Err(self.write_error(state, format!("its value is `{found}`")))
         }
     }
 

@@ -9,11 +9,10 @@ use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 use wb_agent::Worker;
-use wb_model::{Bytes, Facts, MetricKey, Nanos, ParamValue, Params, Placement, Purpose, Validity};
-use wb_tests::attempt::AttemptRecord;
-use wb_tests::{
-    Artefacts, Attempt, DeclarativeTest, Failure, Measurement, Registry, Test, TestCell, WorkerContext, evaluate,
-};
+use wb_declarative::DeclarativeTest;
+use wb_model::{AttemptPurpose, Bytes, Facts, MetricKey, Nanos, ParamValue, Params, Placement, Validity};
+use wb_test::attempt::AttemptRecord;
+use wb_test::{Artefacts, Attempt, Failure, Measurement, Test, TestCell, WorkerContext, evaluate};
 
 /// Minimum duration of the measured part of a sample.
 const MIN_TIME: Nanos = Nanos(100_000_000);
@@ -74,7 +73,7 @@ pub(crate) fn with_worker<T>(body: impl AsyncFnOnce(&Worker) -> T) -> T {
 
 /// Calls `body` with a cell of a built-in test.
 pub(crate) fn with_cell(test: &str, given: &[(&str, ParamValue)], body: impl AsyncFnOnce(Cell)) {
-    let registry = Registry::built_in();
+    let registry = wb_tests::built_in();
     with_cell_of(registry.test(test).unwrap().clone(), given, body);
 }
 
@@ -131,7 +130,7 @@ impl Cell {
         let cell = self.test_cell();
         let placement = cell.shared_params().placement.clone();
         let context = worker_context(&self.worker, self.facts.clone(), placement).await?;
-        let mut attempt = Attempt::new(context, Purpose::Sample, 0, self.min_time, work);
+        let mut attempt = Attempt::new(context, AttemptPurpose::Sample, 0, self.min_time, work);
         attempt.stdout_limit = self.stdout_limit;
         let mut prepared = cell.prepare(&attempt.context).await?;
         let sample_result = cell.sample(&mut prepared, &mut attempt).await;

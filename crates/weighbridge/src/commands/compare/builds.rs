@@ -69,9 +69,10 @@ pub(super) fn check_common_runs(builds: &Builds, flags: &BuildFlags) -> Result<O
     // Other profiles or cells of one run are sides of their own.
     let is_mapped = !flags.map.is_empty() || !flags.map_value.is_empty();
     let Some([one, other]) = reference.common_runs(judged).next().filter(|_| !is_mapped) else { return Ok(None) };
-    let what = match one == other {
-        true => format!("{} is on both sides", one.display()),
-        false => format!("{} and {} are one run, or imports of one file", one.display(), other.display()),
+    let what = if one == other {
+        format!("{} is on both sides", one.display())
+    } else {
+        format!("{} and {} are one run, or imports of one file", one.display(), other.display())
     };
     if (reference.runs.len(), judged.runs.len()) == (1, 1) {
         return Ok(Some(format!("{what}: a run that is compared with itself shows no difference")));

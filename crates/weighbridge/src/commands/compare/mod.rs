@@ -111,7 +111,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
         MethodArg::Tolerance => ComparisonMethod::Tolerance,
         MethodArg::Statistical => ComparisonMethod::Statistical,
     });
-    let outcome = ComparisonResult::of(&read, &by_tolerance, of_last, method, fail_on(args));
+    let outcome = ComparisonResult::new(&read, &by_tolerance, of_last, method, fail_on(args));
     let disturbed = disturbed_single_run_warning(args, &outcome);
     if let Some(warning) = &disturbed {
         crate::console::message!("warning: {warning}");
@@ -139,7 +139,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Err
             args,
             path,
             &outcome,
-            &BuildHistory::of(&read, &by_tolerance, &by_statistics, method),
+            &BuildHistory::new(&read, &by_tolerance, &by_statistics, method),
             notes,
         )?;
     }
@@ -195,7 +195,7 @@ fn tolerance(args: &CompareArgs) -> f64 {
     args.tolerance.unwrap_or(tolerance::Options::default().tolerance)
 }
 
-/// What fails the comparison beside regressions.
+/// The verdicts that fail the comparison in addition to regressions.
 pub(super) fn fail_on(args: &CompareArgs) -> FailOn {
     let has = |verdict| args.fail_on.contains(&verdict);
     let strictness = match (has(FailOnArg::Inconclusive), has(FailOnArg::Unconfirmed)) {

@@ -12,7 +12,7 @@ use crate::error::Error;
 /// The number of cells that are named.
 const MAX_NAMED: usize = 3;
 
-/// What prevents the comparison of a cell. Of several, the first one of a cell counts.
+/// What prevents the comparison of a cell. If there are several reasons, the first one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Obstacle {
     /// Both sides measured it with different definitions.
@@ -23,7 +23,6 @@ enum Obstacle {
     OnlyReference,
     /// Only the last build has it.
     OnlyJudged,
-    /// Neither has a value.
     NoValue,
 }
 
@@ -42,9 +41,10 @@ pub(super) fn error(outcome: &ComparisonResult, is_within_run: bool) -> Error {
         by_obstacle.entry(*obstacle).or_default().push((cell, check));
     }
     let parts: Vec<String> = by_obstacle.iter().map(|(obstacle, cells)| describe(*obstacle, cells)).collect();
-    let what = match parts.is_empty() {
-        true => "nothing to compare: no primary metric, which decides, is in any build".to_owned(),
-        false => format!("nothing to compare: {}", parts.join("; ")),
+    let what = if parts.is_empty() {
+        "nothing to compare: no primary metric, which decides, is in any build".to_owned()
+    } else {
+        format!("nothing to compare: {}", parts.join("; "))
     };
     let help = match by_obstacle.get(&Obstacle::Definitions) {
         Some(cells) => way_out_of_definitions(cells),
@@ -117,13 +117,10 @@ fn way_out_of_definitions(cells: &[(&str, &CheckResult)]) -> String {
     if names.is_empty() && !reasons.is_empty() {
         return reasons.into_iter().collect::<Vec<_>>().join("; ");
     }
-    match names.is_empty() {
-        true => "the test itself differs: measure both sides with one version of it".to_owned(),
-        false => {
-            let names = names.into_iter().collect::<Vec<_>>().join(",");
-            format!(
-                "measure both sides with the same parameters, or compare them all the same: --allow-different {names}"
-            )
-        }
+    if names.is_empty() {
+        "the test itself differs: measure both sides with one version of it".to_owned()
+    } else {
+        let names = names.into_iter().collect::<Vec<_>>().join(",");
+        format!("measure both sides with the same parameters, or compare them all the same: --allow-different {names}")
     }
 }

@@ -7,7 +7,6 @@ use wb_compare::{Builds, Factor, LoadedBuilds, ReadOptions, Statistic};
 use wb_model::ParamValue;
 use wb_plan::{Catalog, KNOBS};
 use wb_session::definitions::registry;
-use wb_tests::peers;
 
 use super::builds::read_with_options;
 use crate::cli::compare::CompareArgs;
@@ -40,7 +39,8 @@ pub(super) fn split(run: Builds, by: &str, args: &CompareArgs, console: &Console
         (reference, _) => reference.clone(),
     };
     let allow_different = args.allow_different.iter().cloned().collect();
-    let cell_names = BTreeMap::from([(peers::NAME.to_owned(), [peers::CELL_NAME.to_owned()].into())]);
+    let cell_names =
+        BTreeMap::from([(wb_peers_worker::NAME.to_owned(), [wb_peers_worker::CELL_NAME.to_owned()].into())]);
     let options = SplitOptions { factor, reference, allow_different, cell_names };
     Ok(within_run::split(run, &options)?)
 }

@@ -15,7 +15,6 @@ const LIMIT: Nanos = Nanos(60_000_000_000);
 pub(crate) struct CommittedParameters {
     /// The path of their file.
     pub(crate) path: String,
-    /// Its size.
     pub(crate) size: Bytes,
     /// When it was last written, in seconds since 1970.
     pub(crate) written_s: u64,
@@ -23,7 +22,6 @@ pub(crate) struct CommittedParameters {
 
 /// What a machine's folder of the benches holds.
 pub(crate) enum ParametersSearch {
-    /// Committed parameters.
     Found(CommittedParameters),
     /// None are committed.
     Absent,

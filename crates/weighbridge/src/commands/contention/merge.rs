@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use wb_contention::execute::read_results;
-use wb_contention::merge::{MergeOptions, MergeSource, merge as merge_results, write_merged};
+use wb_contention::merge::{
+    MergeOptions, MergeSource, MergeSources, SourceReport, merge as merge_results, write_merged,
+};
 use wb_contention::record::read_history;
 use wb_contention::resctl_bench;
 use wb_plan::Sampling;
@@ -24,24 +26,14 @@ pub(crate) fn merge(args: &MergeArgs, folder: Option<&Path>) -> Result<Exit, Err
             help: "name a new one: `weighbridge -r MERGED merge RUN…`".to_owned(),
         });
     };
-    let mut sources = Vec::new();
+    let mut sources = MergeSources::default();
     for path in &args.runs {
-        if path.is_file() {
-            let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
-            let name = path.display().to_string();
-            let read = resctl_bench::read(&name, &bytes).map_err(|error| Error::Incomplete {
-                what: format!("{name}: {error}"),
-                help: "name run folders, and result files of resctl-bench (`result.json`, `result.json.gz`)".to_owned(),
-            })?;
-            sources.extend(read);
-            continue;
+        let (results, missing) = if path.is_file() { read_file(path)? } else { read_run(path)? };
+        if !results.iter().any(MergeSource::is_mergeable) {
+            let rejection = Some(missing);
+            sources.without_result.push(SourceReport { name: path.display().to_string(), rejection });
         }
-        let run = RunFolder::open(path)?;
-        let history = read_history(&run)?;
-        for result in read_results(&run, &history)? {
-            let times = history.times(&result.instance).map(|(start, end)| (start.to_owned(), end.to_owned()));
-            sources.push(MergeSource { name: path.display().to_string(), result, times });
-        }
+        sources.results.extend(results);
     }
     let merged = merge_results(
         sources,
@@ -71,3 +63,30 @@ pub(crate) fn merge(args: &MergeArgs, folder: Option<&Path>) -> Result<Exit, Err
     merged.iter().try_for_each(|merged| print_text(&merged.report.to_string()))?;
     Ok(Exit::Success)
 }
+
+/// The results of a file of resctl-bench, and why none can be merged if none can.
+fn read_file(path: &Path) -> Result<(Vec<MergeSource>, String), Error> {
+    let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
+    let name = path.display().to_string();
+    let results = resctl_bench::read(&name, &bytes).map_err(|error| Error::Incomplete {
+        what: format!("{name}: {error}"),
+        help: "name run folders, and result files of resctl-bench (`result.json`, `result.json.gz`)".to_owned(),
+    })?;
+    Ok((results, NO_RESULT.to_owned()))
+}
+
+/// The results of a run, and why none can be merged if none can.
+fn read_run(path: &Path) -> Result<(Vec<MergeSource>, String), Error> {
+    let run = RunFolder::open(path)?;
+    let history = read_history(&run)?;
+    let name = path.display().to_string();
+    let results = read_results(&run, &history)?.into_iter().map(|result| {
+        let times = history.times(&result.instance).map(|(start, end)| (start.to_owned(), end.to_owned()));
+        MergeSource { name: name.clone(), result, times }
+    });
+    let unfinished = history.unfinished().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let missing = if unfinished.is_empty() { NO_RESULT.to_owned() } else { unfinished };
+    Ok((results.collect(), missing))
+}
+
+const NO_RESULT: &str = "no result of iocost-tune";

@@ -1,16 +1,20 @@
 //! Sequences of contention benches: `run` and `plan` with benches as arguments, reading commands with `-r`, and `merge`.
 
 mod committed;
+mod deps;
 mod merge;
 mod read;
 mod render;
 mod request;
 mod run;
+mod sequence_file;
 
 pub(crate) use committed::{CommittedParameters, ParametersSearch};
+pub(crate) use deps::deps;
 pub(crate) use merge::merge;
 pub(crate) use read::{BenchSelection, ReadTarget, unselected_folders};
 pub(crate) use run::{plan_sequence, run_sequence};
+pub(crate) use sequence_file::with_files;
 
 use wb_contention::Bench;
 use wb_diagnostics::suggest;

@@ -6,13 +6,12 @@ use wb_contention::answer::Answer;
 use wb_contention::execute::{StudyRequest, read_results, solve_results, study_results};
 use wb_contention::format::{Detail, Times, format};
 use wb_contention::record::{SequenceHistory, read_history};
-use wb_contention::spec::{FormatOptions, FormatSpec, PdfFile};
+use wb_contention::spec::{FormatOptions, FormatSpec, PdfFile, SelectedBench, Statistics};
 use wb_contention::stage::Instance;
-use wb_contention::{Bench, BenchResult, BenchSpec};
+use wb_contention::{Bench, BenchResult};
 use wb_diagnostics::DiagnosticCollector;
 use wb_record::RunFolder;
 
-use super::request::parse_specs;
 use crate::cli::OutputPath;
 use crate::commands::latest_run::resolve_run;
 use crate::console::Console;
@@ -20,7 +19,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text, reserve_standard_output, write_file};
 
-/// What a command reads: a run, and of it all or some contention benches.
+/// The subject of a command that reads: a run, and all or some of its contention benches.
 #[derive(Debug)]
 pub(crate) struct ReadTarget {
     pub(crate) run: PathBuf,
@@ -72,6 +71,14 @@ impl ReadTarget {
     }
 }
 
+/// Parses selections of results, and reports the mistakes of all.
+fn parse_selected(words: &[String]) -> Result<Vec<SelectedBench>, Error> {
+    let mut mistakes = DiagnosticCollector::default();
+    let selected = words.iter().filter_map(|word| mistakes.ok(SelectedBench::parse(word))).collect();
+    mistakes.finish()?;
+    Ok(selected)
+}
+
 /// The file that a specification names for its PDF.
 fn pdf_file(spec: &FormatSpec) -> Option<OutputPath> {
     match &spec.options.pdf {
@@ -92,13 +99,13 @@ pub(crate) struct BenchSelection {
 impl BenchSelection {
     /// Prints the summary of each bench.
     pub(crate) fn summary(&self, json: bool) -> Result<Exit, Error> {
-        let specs = parse_specs(&self.words)?;
-        let results = self.select(read_results(&self.run, &self.history)?, &specs);
+        let selected = parse_selected(&self.words)?;
+        let results = self.select(read_results(&self.run, &self.history)?, &selected);
         self.print(&results, Detail::Summary, json)
     }
 
     /// Prints all figures of each bench, as its options require.
-    pub(crate) fn format(&self, json: bool) -> Result<Exit, Error> {
+    pub(crate) fn format(&self, json: bool, statistics: Statistics) -> Result<Exit, Error> {
         let mut mistakes = DiagnosticCollector::default();
         let specs: Vec<FormatSpec> =
             self.words.iter().filter_map(|word| mistakes.ok(FormatSpec::parse(word))).collect();
@@ -108,13 +115,12 @@ impl BenchSelection {
         }
         let mut shown = Vec::new();
         for result in read_results(&self.run, &self.history)? {
-            let is_it = |spec: &&FormatSpec| result.instance.is_selected(spec.bench, spec.id.as_deref());
-            let options = match specs.iter().find(is_it) {
+            let options = match specs.iter().find(|spec| spec.includes(&result.instance)) {
                 Some(spec) => spec.options.clone(),
                 None if specs.is_empty() => FormatOptions::default(),
                 None => continue,
             };
-            shown.push((result, options));
+            shown.push((result, FormatOptions { statistics, ..options }));
         }
         if shown.is_empty() {
             return Err(self.nothing());
@@ -146,8 +152,7 @@ impl BenchSelection {
     pub(crate) fn study(&self, reports: Option<&Path>, json: bool) -> Result<Exit, Error> {
         // resctl-bench's documentation repeats the name of the command as its last argument.
         let words: Vec<String> = self.words.iter().filter(|word| word.as_str() != "study").cloned().collect();
-        let benches: Vec<(Bench, Option<String>)> =
-            parse_specs(&words)?.into_iter().map(|spec| (spec.bench(), spec.id)).collect();
+        let benches = parse_selected(&words)?;
         let benches = (!benches.is_empty()).then_some(benches.as_slice());
         let results = study_results(&self.run, &StudyRequest { benches, reports })?;
         self.print(&results, Detail::Summary, json)
@@ -155,7 +160,17 @@ impl BenchSelection {
 
     /// Solves results again, and prints them.
     pub(crate) fn solve(&self, json: bool) -> Result<Exit, Error> {
-        let results = solve_results(&self.run, &parse_specs(&self.words)?)?;
+        let selected = parse_selected(&self.words)?;
+        if let Some(bench) = selected.iter().map(|one| one.spec.bench()).find(|bench| *bench != Bench::IocostTune) {
+            return Err(Error::Usage {
+                what: format!("cannot solve {bench}: its result follows from measurements alone"),
+                help: format!("`solve` computes solutions of iocost-tune; `study {bench}` derives a result again"),
+            });
+        }
+        let results = solve_results(&self.run, &selected)?;
+        if results.is_empty() {
+            return Err(self.nothing_of("result of iocost-tune, which has the solutions,"));
+        }
         self.print(&results, Detail::Summary, json)
     }
 
@@ -183,10 +198,9 @@ impl BenchSelection {
         self.history.unfinished().iter().try_for_each(|bench| print_text(&format!("{bench}\n")))
     }
 
-    fn select(&self, results: Vec<BenchResult>, specs: &[BenchSpec]) -> Vec<BenchResult> {
-        let is_selected = |result: &BenchResult| {
-            specs.is_empty() || specs.iter().any(|spec| result.instance.is_selected(spec.bench(), spec.id.as_deref()))
-        };
+    fn select(&self, results: Vec<BenchResult>, selected: &[SelectedBench]) -> Vec<BenchResult> {
+        let is_selected =
+            |result: &BenchResult| selected.is_empty() || selected.iter().any(|one| one.includes(&result.instance));
         results.into_iter().filter(is_selected).collect()
     }
 
@@ -199,31 +213,38 @@ impl BenchSelection {
     }
 
     fn nothing(&self) -> Error {
-        let instances: Vec<String> = self.history.instances().iter().map(ToString::to_string).collect();
-        let unfinished: Vec<String> = self.history.unfinished().iter().map(ToString::to_string).collect();
-        Error::NothingToDo {
-            what: match self.words.is_empty() {
-                true => format!("no results of contention benches in {}", self.run.path().display()),
-                false => format!("no result of {} in {}", self.quoted_words(), self.run.path().display()),
-            },
-            help: match instances.is_empty() {
-                true if !unfinished.is_empty() => {
-                    format!("{}; the same `run` goes on at the last checkpoint", unfinished.join("; "))
-                }
-                true => "`weighbridge -r DIR run BENCH` measures one".to_owned(),
-                false => format!("it has {}", instances.join(", ")),
-            },
+        if self.words.is_empty() {
+            self.nothing_of("results of contention benches")
+        } else {
+            self.nothing_of(&format!("result of {}", self.quoted_words()))
         }
+    }
+
+    /// An error that names the benches that exist, and the missing kind.
+    fn nothing_of(&self, what: &str) -> Error {
+        let present: Vec<String> = self.history.instances().iter().map(ToString::to_string).collect();
+        let unfinished: Vec<String> = self.history.unfinished().iter().map(ToString::to_string).collect();
+        let mut help = Vec::new();
+        if !present.is_empty() {
+            help.push(format!("it has {}", present.join(", ")));
+        }
+        if !unfinished.is_empty() {
+            help.extend(unfinished);
+            help.push("the same `run` goes on at the last checkpoint".to_owned());
+        }
+        if help.is_empty() {
+            help.push("`weighbridge -r DIR run BENCH` measures one".to_owned());
+        }
+        Error::NothingToDo { what: format!("no {what} in {}", self.run.path().display()), help: help.join("; ") }
     }
 }
 
 /// The folders of the benches of a run that are not selected; none without a selection.
 pub(crate) fn unselected_folders(target: &ReadTarget) -> Result<Vec<String>, Error> {
-    let specs = parse_specs(&target.benches)?;
-    let Some(selection) = target.benches()?.filter(|_| !specs.is_empty()) else { return Ok(Vec::new()) };
+    let selected = parse_selected(&target.benches)?;
+    let Some(selection) = target.benches()?.filter(|_| !selected.is_empty()) else { return Ok(Vec::new()) };
     let instances = selection.history.instances();
-    let is_selected =
-        |instance: &Instance| specs.iter().any(|spec| instance.is_selected(spec.bench(), spec.id.as_deref()));
+    let is_selected = |instance: &Instance| selected.iter().any(|one| one.includes(instance));
     if !instances.iter().any(|instance| is_selected(instance)) {
         return Err(selection.nothing());
     }

@@ -15,7 +15,7 @@ use crate::error::Error;
 /// Memory of the emulated machine, in GiB.
 const MEM_PROFILE: u32 = 16;
 const SWAPPINESS: u32 = 60;
-/// Folder of hashd's files, beside that of the undo log.
+/// Folder of hashd's files, beside the undo log's folder.
 pub(super) const DIR: &str = "/var/lib/weighbridge";
 
 /// Options of `run` and `plan` that concern sequences, too.
@@ -34,8 +34,18 @@ const SHARED_OPTIONS: [&str; 12] = [
     "help",
 ];
 /// Options of sequences.
-const OWN_OPTIONS: [&str; 9] =
-    ["dir", "dev", "mem_profile", "mem_avail", "iocost_from_sys", "iocost_qos", "swappiness", "force", "time_scale"];
+const OWN_OPTIONS: [&str; 10] = [
+    "dir",
+    "file",
+    "dev",
+    "mem_profile",
+    "mem_avail",
+    "iocost_from_sys",
+    "iocost_qos",
+    "swappiness",
+    "force",
+    "time_scale",
+];
 
 /// The sequence that flags and arguments request.
 pub(super) fn request(words: &[String], flags: &SequenceFlags, seed: Option<u64>) -> Result<SequenceRequest, Error> {

@@ -106,6 +106,8 @@ impl RunningChild {
         let program = current_program().map_err(|error| ended(&error))?;
         let mut process = Command::new(program)
             .args(["exec", "hashd", &config])
+            // A process of its own, which gets other parameters over its input: when memory runs out, the kernel kills
+            // the largest process of a control group, which is a result and not the end of the sizing.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -75,9 +75,9 @@ fn find_recorded(
     Ok(Exit::Success)
 }
 
-/// The journal beside a regular file; what is written to a pipe or a device cannot be resumed.
+/// The journal beside a regular file; output to a pipe or a device cannot be resumed.
 fn journal_path(path: &OutputPath) -> Result<Option<PathBuf>, Error> {
-    let target = OutputTarget::of(path.as_path()).map_err(Error::output(path))?;
+    let target = OutputTarget::new(path.as_path()).map_err(Error::output(path))?;
     let mut name = path.as_path().as_os_str().to_owned();
     name.push(".journal");
     Ok(matches!(target, OutputTarget::File(_)).then(|| name.into()))

@@ -26,7 +26,9 @@ pub(super) fn report_outcome(outcome: &RunStatus, console: &Console) -> Exit {
 
 /// Help for a failed run.
 fn failure_help(reason: &str) -> &'static str {
-    if reason.contains("the server refuses") || reason.contains("`net serve --max") {
+    if reason.contains("`net serve --once`") {
+        "try again later, or start another server"
+    } else if reason.contains("the server refuses") || reason.contains("`net serve --max") {
         "reduce the request, or raise the limit of `weighbridge net serve` there"
     } else {
         "`canfail` makes a flowop count failures and continue; `timeout=` makes a connect wait"

@@ -1,12 +1,15 @@
 //! Prints the progress of a network run: one line per interval of the data phase.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use wb_net::{
     engine::{clock, protocol::EngineProgress, raw_log::LatencyRecord},
     language::{Extent, FlowopAction, NetProfile, Transaction},
     mirror,
-    result::{CLOCK_TOLERANCE, ProgressPoint, RunResult, SentByInterval},
+    result::{CLOCK_TOLERANCE, RunResult, SentByInterval, Totals},
     session::{client::ClientRun, coordinator::RunObserver},
 };
 use wb_report::net::progress::{IntervalRates, interval_line, transaction_start_line};
@@ -17,15 +20,21 @@ use crate::output::print_text;
 /// Format of the progress output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProgressFormat {
-    /// No output.
     Silent,
     /// Lines for people, with this many decimals of times and optionally the names of transactions.
-    Lines { decimals: usize, names: bool },
+    Lines {
+        decimals: usize,
+        names: bool,
+    },
     /// Lines for programs, as in uperf, by [`TransactionProgress`](super::uperf::TransactionProgress).
     Timestamped,
 }
 
 /// Prints the progress of a run and records response times.
+///
+/// Lines add up to the totals: each has what all machines counted in it, and waits for the one that reports last; the last
+/// line has what is in the totals and in no line before. What waited in socket buffers may be in two lines as sent, so that
+/// none has less sent than received.
 pub(super) struct ProgressPrinter<'a> {
     profile: &'a NetProfile,
     format: ProgressFormat,
@@ -37,22 +46,45 @@ pub(super) struct ProgressPrinter<'a> {
     /// Index of the current transaction, by group.
     current_transactions: Vec<usize>,
     interval: Duration,
-    /// End of the last printed interval, in seconds after the start of the data phase.
-    printed_until: f64,
+    printed: Printed,
     sent: SentByInterval,
     machines: usize,
-    /// By host; `None` is the client.
+    /// Progress of each host; `None` is the client.
     progress_by_host: BTreeMap<Option<String>, MachineProgress>,
     responses: Option<&'a mut ResponseLog>,
 }
 
-/// Progress of one machine: last printed and next pending counters.
+/// What all printed lines have together.
+#[derive(Debug, Default)]
+struct Printed {
+    /// The end of the last one, in seconds after the start of the data phase.
+    until: f64,
+    /// Bytes received.
+    received: f64,
+    /// Bytes sent.
+    sent: f64,
+    /// Flowops of the client.
+    operations: f64,
+}
+
+/// Progress of one machine.
 #[derive(Default)]
 struct MachineProgress {
-    /// The counters printed last.
-    last: Option<EngineProgress>,
-    /// The counters to print next, and when they arrived.
-    pending: Option<(EngineProgress, u64)>,
+    /// The counters up to which its figures are printed.
+    printed: EngineProgress,
+    /// The counters at the ends of later intervals, in order.
+    waiting: VecDeque<EngineProgress>,
+}
+
+impl MachineProgress {
+    /// Bytes received and sent and flowops in the next interval.
+    fn next(&mut self) -> Option<[f64; 3]> {
+        let now = self.waiting.pop_front()?;
+        let before = std::mem::replace(&mut self.printed, now);
+        let counts = |progress: EngineProgress| [progress.received, progress.sent, progress.operations];
+        let [now, before] = [now, before].map(counts);
+        Some(std::array::from_fn(|index| now[index].saturating_sub(before[index]) as f64))
+    }
 }
 
 impl<'a> ProgressPrinter<'a> {
@@ -68,7 +100,7 @@ impl<'a> ProgressPrinter<'a> {
             limit: run.limit,
             current_transactions: vec![0; profile.groups.len()],
             interval: Duration::from_nanos(run.settings.progress_interval),
-            printed_until: 0.0,
+            printed: Printed::default(),
             sent: SentByInterval::default(),
             machines: 1 + mirror::hosts(profile).len(),
             progress_by_host: BTreeMap::new(),
@@ -84,96 +116,89 @@ impl<'a> ProgressPrinter<'a> {
         })
     }
 
-    fn print_interval(&mut self) {
-        let Some(data_began) = self.data_start else { return };
-        let printed_until = self.printed_until;
-        let mut tick = IntervalRates { at: 0.0, received: Some(0.0), sent: Some(0.0), operations: None };
-        if self.progress_by_host.values().filter(|party| party.pending.is_some()).count() < self.machines {
-            // Without the counters of one machine, the totals are unknown.
-            (tick.received, tick.sent) = (None, None);
+    /// The next interval that all machines have reported. What ends with a window is left to the last line, because bytes
+    /// may be counted behind it.
+    fn next_interval(&mut self) -> Option<IntervalRates> {
+        let data_began = self.data_start?;
+        let end = self.progress_by_host.get(&None)?.waiting.front()?.time;
+        let rest = clock::nanos(self.interval.mul_f64(CLOCK_TOLERANCE));
+        let is_last = self.data_end > 0 && end.saturating_add(rest) >= self.data_end;
+        let complete = self.progress_by_host.values().filter(|machine| !machine.waiting.is_empty()).count();
+        if is_last || complete < self.machines {
+            return None;
         }
-        for (host, party) in &mut self.progress_by_host {
-            let Some((now, arrived)) = party.pending.take() else { continue };
-            // Convert to this machine's clock, which a server does not share.
-            let to_local =
-                |at: u64| if host.is_none() { at } else { at.saturating_add(arrived).saturating_sub(now.time) };
-            let previous = party.last.replace(now);
-            let from = previous.map_or(data_began, |previous| to_local(previous.time).max(data_began));
-            let until = if self.data_end > from { to_local(now.time).min(self.data_end) } else { to_local(now.time) };
-            let seconds = until.saturating_sub(from) as f64 / 1e9;
-            let previous = previous.unwrap_or_default();
-            let rate = |now: u64, previous: u64| (seconds > 0.0).then(|| now.saturating_sub(previous) as f64 / seconds);
-            let sum = |sum: Option<f64>, rate: Option<f64>| sum.zip(rate).map(|(sum, rate)| sum + rate);
-            tick.received = sum(tick.received, rate(now.received, previous.received));
-            tick.sent = sum(tick.sent, rate(now.sent, previous.sent));
-            if host.is_none() {
-                tick.operations = rate(now.operations, previous.operations);
-                tick.at = until.saturating_sub(data_began) as f64 / 1e9;
-                self.printed_until = tick.at;
-            }
+        let (mut received, mut sent, mut operations) = (0.0, 0.0, 0.0);
+        for (host, machine) in &mut self.progress_by_host {
+            let [of_machine, sent_by_machine, executed] = machine.next()?;
+            received += of_machine;
+            sent += sent_by_machine;
+            operations += if host.is_none() { executed } else { 0.0 };
         }
-        if let (Some(received), Some(sent)) = (tick.received, &mut tick.sent) {
-            let seconds = tick.at - printed_until;
-            if seconds > 0.0 {
-                *sent = self.sent.next(*sent * seconds, received * seconds) / seconds;
-            }
+        let sent = self.sent.next(sent, received);
+        self.line(end.saturating_sub(data_began) as f64 / 1e9, received, sent, operations)
+    }
+
+    /// The line of what was counted from the last line until `at`.
+    fn line(&mut self, at: f64, received: f64, sent: f64, operations: f64) -> Option<IntervalRates> {
+        let seconds = at - self.printed.until;
+        let printed = &mut self.printed;
+        printed.until = at;
+        printed.received += received;
+        printed.sent += sent;
+        printed.operations += operations;
+        let rate = |count: f64| Some(count.max(0.0) / seconds);
+        (seconds > 0.0).then(|| IntervalRates {
+            at,
+            received: rate(received),
+            sent: rate(sent),
+            operations: rate(operations),
+        })
+    }
+
+    /// Prints the last interval.
+    pub(super) fn finish(&mut self, result: &RunResult) {
+        let last = self.last_interval(&result.totals);
+        self.show(last);
+    }
+
+    /// The last interval: the part of the totals that is in no earlier one.
+    fn last_interval(&mut self, totals: &Totals) -> Option<IntervalRates> {
+        // After a number of iterations a last line may have ended with the run.
+        let rest = self.interval.as_secs_f64() * CLOCK_TOLERANCE;
+        let Printed { until, received, sent, operations } = self.printed;
+        let remaining = |total: u64, printed: f64| (total as f64 - printed).max(0.0);
+        let received = remaining(totals.received_bytes, received);
+        // Earlier lines may have as sent what waited in socket buffers until now.
+        let sent = remaining(totals.sent_bytes, sent).max(received);
+        let operations = remaining(totals.operations, operations);
+        (totals.seconds - until > rest).then(|| self.line(totals.seconds, received, sent, operations))?
+    }
+
+    /// Adds the counters of a machine at the end of one of its intervals.
+    fn add(&mut self, host: Option<&str>, progress: EngineProgress) {
+        let began = self.data_start.filter(|_| self.is_in_data_phase());
+        let early = clock::nanos(self.interval / 2);
+        let machine = self.progress_by_host.entry(host.map(str::to_owned)).or_default();
+        match began {
+            None => machine.printed = progress,
+            // Intervals begin anew with the data phase: this is the end of one before, and what it has is the first one's.
+            Some(began) if clock::now() < began.saturating_add(early) => {}
+            Some(_) => machine.waiting.push_back(progress),
         }
-        if let (ProgressFormat::Lines { decimals, .. }, true) = (self.format, tick.operations.is_some()) {
+    }
+
+    fn show(&self, tick: Option<IntervalRates>) {
+        if let (ProgressFormat::Lines { decimals, .. }, Some(tick)) = (self.format, tick) {
             print_ignoring_errors(&interval_line(&tick, decimals));
         }
-    }
-
-    /// Prints the final totals, or the last interval, which the end of the run cut short.
-    pub(super) fn finish(&self, result: &RunResult) {
-        match self.format {
-            ProgressFormat::Silent | ProgressFormat::Timestamped => {}
-            ProgressFormat::Lines { decimals, .. } => {
-                if let Some(tick) = self.remaining_interval(result) {
-                    print_ignoring_errors(&interval_line(&tick, decimals));
-                }
-            }
-        }
-    }
-
-    /// Rates of all machines after the last printed line.
-    fn remaining_interval(&self, result: &RunResult) -> Option<IntervalRates> {
-        // Clocks differ between machines: points up to a tenth of an interval later count as printed.
-        let printed = self.printed_until + self.interval.as_secs_f64() * CLOCK_TOLERANCE;
-        let rates = result.machines.iter().map(|machine| {
-            let rest: Vec<_> = machine.progress.iter().filter(|point| point.end_seconds > printed).collect();
-            let seconds: f64 = rest.iter().map(|point| point.seconds).sum();
-            let rate = |counter: fn(&ProgressPoint) -> u64| {
-                (seconds > 0.0).then(|| rest.iter().map(|point| counter(point)).sum::<u64>() as f64 / seconds)
-            };
-            let end = rest.last().map(|point| point.end_seconds);
-            (end, rate(|point| point.received_bytes), rate(|point| point.sent_bytes), rate(|point| point.operations))
-        });
-        let rates: Vec<_> = rates.collect();
-        let &(at, _, _, operations) = rates.first()?;
-        let received: Option<f64> = rates.iter().map(|(_, received, ..)| *received).sum();
-        let sent: Option<f64> = rates.iter().map(|(_, _, sent, _)| *sent).sum();
-        // The machines' windows end at slightly different times.
-        let sent = sent.zip(received).map(|(sent, received)| sent.max(received));
-        Some(IntervalRates { at: at?, received, sent, operations })
     }
 }
 
 impl RunObserver for ProgressPrinter<'_> {
     fn on_progress(&mut self, host: Option<&str>, progress: EngineProgress) {
-        let in_data_phase = self.data_start.is_some() && self.is_in_data_phase();
-        let is_pending =
-            self.progress_by_host.get(&host.map(str::to_owned)).is_some_and(|party| party.pending.is_some());
-        if in_data_phase && is_pending {
-            self.print_interval();
-        }
-        let party = self.progress_by_host.entry(host.map(str::to_owned)).or_default();
-        if !in_data_phase {
-            party.last = Some(progress);
-            return;
-        }
-        party.pending = Some((progress, clock::now()));
-        if self.progress_by_host.values().filter(|party| party.pending.is_some()).count() == self.machines {
-            self.print_interval();
+        self.add(host, progress);
+        while let Some(tick) = self.next_interval() {
+            self.show(Some(tick));
         }
     }
 
@@ -199,9 +224,9 @@ impl RunObserver for ProgressPrinter<'_> {
                 let group = if self.profile.groups.len() > 1 { format!("{} ", definition.name) } else { String::new() };
                 let flowops: Vec<&str> = next.flowops.iter().map(|flowop| flowop.name.as_str()).collect();
                 let from = self.data_start.unwrap_or(clock::now().max(self.run_start));
-                let at = clock::now().saturating_sub(from) as f64 / 1e9;
+                let seconds = clock::now().saturating_sub(from) as f64 / 1e9;
                 print_ignoring_errors(&transaction_start_line(
-                    at,
+                    seconds,
                     decimals,
                     &format!("{group}{} ({})", next.name, flowops.join(", ")),
                 ));
@@ -217,7 +242,7 @@ impl RunObserver for ProgressPrinter<'_> {
     }
 }
 
-/// Whether a transaction belongs to the data phase: it moves data, or no transaction of the profile does.
+/// Whether a transaction belongs to the data phase: it moves data and is measured, or no transaction of the profile moves any.
 fn is_data_transaction(profile: &NetProfile, transaction: &Transaction) -> bool {
     let moves = |transaction: &Transaction| {
         transaction.flowops.iter().any(|flowop| {
@@ -230,10 +255,75 @@ fn is_data_transaction(profile: &NetProfile, transaction: &Transaction) -> bool 
             )
         })
     };
-    moves(transaction) || !profile.groups.iter().flat_map(|group| &group.transactions).any(moves)
+    !transaction.warm_up && moves(transaction)
+        || !profile.groups.iter().flat_map(|group| &group.transactions).any(moves)
 }
 
 /// Prints text, ignoring errors: a closed pipe does not stop the run.
 fn print_ignoring_errors(text: &str) {
     let _: Result<(), _> = print_text(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use wb_net::presets::{PresetConfig, stream};
+
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Lines of a run of 3 s in which the client streams 100 bytes a second to the server. `reports` are in the order
+    /// of their arrival, each with the host, the second and the bytes counted until then.
+    fn lines(reports: &[(Option<&str>, u64, u64)], totals: &Totals) -> Vec<IntervalRates> {
+        let profile = stream(&PresetConfig::new("h"), 10);
+        let began = clock::now().saturating_sub(10 * SECOND);
+        let mut printer = ProgressPrinter {
+            profile: &profile,
+            format: ProgressFormat::Silent,
+            run_start: began,
+            data_start: Some(began),
+            data_end: began + 3 * SECOND,
+            limit: None,
+            current_transactions: vec![1],
+            interval: Duration::from_secs(1),
+            printed: Printed::default(),
+            sent: SentByInterval::default(),
+            machines: 2,
+            progress_by_host: BTreeMap::new(),
+            responses: None,
+        };
+        let mut lines = Vec::new();
+        for (host, second, bytes) in reports {
+            // Clocks of other machines have another zero.
+            let time = if host.is_none() { began + second * SECOND } else { second * SECOND };
+            let (sent, received) = if host.is_none() { (*bytes, 0) } else { (0, *bytes) };
+            printer.add(*host, EngineProgress { time, sent, received, operations: bytes / 10 });
+            lines.extend(std::iter::from_fn(|| printer.next_interval()));
+        }
+        lines.extend(printer.last_interval(totals));
+        lines
+    }
+
+    #[test]
+    fn lines_add_up_to_the_totals_however_late_a_server_reports() {
+        let (client, server) = (None, Some("h"));
+        // The last block is counted after the last report.
+        let totals = Totals { seconds: 3.0, sent_bytes: 310, received_bytes: 310, operations: 31, ..Totals::default() };
+        let prompt = [(client, 1, 100), (server, 1, 100), (client, 2, 200), (server, 2, 190), (client, 3, 300)];
+        let late = [(client, 1, 100), (client, 2, 200), (server, 1, 100), (client, 3, 300), (server, 2, 190)];
+        for reports in [&prompt[..], &late, &[&prompt[..], &[(server, 3, 300)]].concat(), &late[..4], &late[..1]] {
+            let lines = lines(reports, &totals);
+            let mut before = 0.0;
+            let mut sums = [0.0; 2];
+            for line in &lines {
+                assert!(line.sent >= line.received, "{line:?}");
+                let rates = [line.received, line.operations].map(|rate| rate.unwrap());
+                sums.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate * (line.at - before));
+                before = line.at;
+            }
+            assert_eq!((before, sums), (3.0, [310.0, 31.0]), "{reports:?}: {lines:?}");
+        }
+        let received = lines(&late, &totals).iter().map(|line| line.received.unwrap()).collect::<Vec<_>>();
+        assert_eq!(received, [100.0, 90.0, 120.0]);
+    }
 }

@@ -21,7 +21,7 @@ const HEADER: &str = "# seconds since the run began\tgroup\tthread\tflowop\tresp
 pub(super) enum ResponseLayout {
     /// Fields with names, after a header.
     Named,
-    /// That of uperf: process, thread, kind of the entry, end since 1970 and duration in nanoseconds.
+    /// uperf's format: process, thread, kind of the entry, end since 1970 and duration in nanoseconds.
     Uperf,
 }
 
@@ -82,8 +82,8 @@ impl ResponseLog {
             let (LatencyRecord { strand, duration, ended_at, .. }, name) = (time, &group.name);
             let line = match self.layout {
                 ResponseLayout::Named => {
-                    let at = ended_at.saturating_sub(began);
-                    let (seconds, nanos) = (at / 1_000_000_000, at % 1_000_000_000);
+                    let ns = ended_at.saturating_sub(began);
+                    let (seconds, nanos) = (ns / 1_000_000_000, ns % 1_000_000_000);
                     writeln!(self.file, "{seconds}.{nanos:09}\t{name}\t{strand}\t{flowop}\t{duration}")
                 }
                 ResponseLayout::Uperf => {

@@ -78,7 +78,7 @@ pub(super) fn run_server(
             (listener, DataPorts::new(limits.ports.clone()))
         };
         let limits = SessionLimits { ports: ports.policy().clone(), ..limits };
-        let server = Server { limits, cpus, client_cpus, progress_interval, child: child_command(), ports };
+        let server = Server { limits, once, cpus, client_cpus, progress_interval, child: child_command(), ports };
         on_listening(listener.local_addr())?;
         let done = Arc::new(tokio::sync::Notify::new());
         let session_over = done.clone();
@@ -90,7 +90,11 @@ pub(super) fn run_server(
             match &event {
                 ServerEvent::SessionStarted(..) => _ = sessions.fetch_add(1, Ordering::SeqCst),
                 ServerEvent::SessionEnded(..) => _ = sessions.fetch_sub(1, Ordering::SeqCst),
-                ServerEvent::Refused(..) | ServerEvent::RunAccepted(..) | ServerEvent::StrandProgress(..) => {}
+                ServerEvent::Refused(..)
+                | ServerEvent::Busy(..)
+                | ServerEvent::RunAccepted(..)
+                | ServerEvent::RunMeasured(..)
+                | ServerEvent::StrandProgress(..) => {}
             }
             if matches!(event, ServerEvent::SessionStarted(..) | ServerEvent::SessionEnded(..)) {
                 session_changed.notify_one();
@@ -147,20 +151,27 @@ pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Erro
         idle_limit: None,
     };
     let quiet = console.quiet;
-    let on_listening = |at: SocketAddr| {
-        crate::console::message!("serving at {at}, with the key {fingerprint}");
+    let on_listening = |listening: SocketAddr| {
+        crate::console::message!("serving at {listening}, with the key {fingerprint}");
         if let Some(token) = pairing_token {
             let main = machine_address();
             let host = main.map_or_else(|| "HOST".to_owned(), |address| address.to_string());
             crate::console::message!("on the other machine, run:");
-            print_text(&format!("WEIGHBRIDGE_NET_TOKEN={} weighbridge net rr {host}:{}\n", token.reveal(), at.port()))?;
+            print_text(&format!(
+                "WEIGHBRIDGE_NET_TOKEN={} weighbridge net rr {host}:{}\n",
+                token.reveal(),
+                listening.port()
+            ))?;
             let others: Vec<String> = machine_addresses().into_iter().filter(|other| *other != host).collect();
             if !others.is_empty() {
                 crate::console::message!("other addresses of this machine: {}", others.join(", "));
             }
-        } else if at.ip().is_loopback() && !quiet {
+        } else if listening.ip().is_loopback() && !quiet {
             let host = machine_address().map_or_else(|| "ADDRESS".to_owned(), |address| address.to_string());
-            crate::console::message!("note: other machines cannot reach {}; `--listen {host}` lets them", at.ip());
+            crate::console::message!(
+                "note: other machines cannot reach {}; `--listen {host}` lets them",
+                listening.ip()
+            );
         }
         Ok(())
     };
@@ -189,14 +200,19 @@ pub(super) struct SessionLog {
 }
 
 impl SessionLog {
+    /// Prints that a client was refused, if its source has not been named just before.
+    pub(super) fn print_refusal(&self, from: SocketAddr, reason: &impl std::fmt::Display) {
+        let line = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).line(from, reason);
+        if let Some(line) = line {
+            crate::console::message!("{line}");
+        }
+    }
+
     /// Prints the line of an event, if it has one.
     pub(super) fn print(&self, event: &ServerEvent) {
         match event {
-            ServerEvent::Refused(from, error) => {
-                if let Some(line) = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).line(*from, error) {
-                    crate::console::message!("{line}");
-                }
-            }
+            ServerEvent::Refused(from, error) => self.print_refusal(*from, error),
+            ServerEvent::Busy(from, error) => self.print_refusal(*from, error),
             ServerEvent::SessionStarted(from, key) => {
                 crate::console::message!("{from}: session started, with the key {key}")
             }
@@ -204,7 +220,7 @@ impl SessionLog {
             ServerEvent::SessionEnded(from, outcome) => {
                 crate::console::message!("{from}: {}", escape_control(&outcome.to_string()))
             }
-            ServerEvent::RunAccepted(..) | ServerEvent::StrandProgress(..) => {}
+            ServerEvent::RunAccepted(..) | ServerEvent::RunMeasured(..) | ServerEvent::StrandProgress(..) => {}
         }
     }
 }

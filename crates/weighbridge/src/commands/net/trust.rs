@@ -22,7 +22,7 @@ pub(super) fn create_token(file: Option<&OutputPath>) -> Result<Exit, Error> {
         print_text(&line)?;
         return Ok(Exit::Success);
     };
-    let OutputTarget::File(target) = OutputTarget::of(file.as_path()).map_err(Error::output(file))? else {
+    let OutputTarget::File(target) = OutputTarget::new(file.as_path()).map_err(Error::output(file))? else {
         write_file(file, &line)?;
         return Ok(Exit::Success);
     };

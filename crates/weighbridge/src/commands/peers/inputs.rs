@@ -1,15 +1,15 @@
-//! What a matrix is measured with beside the run folder, for snapshots.
+//! Inputs of a matrix outside of the run folder, for snapshots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use wb_model::MATRIX_FILE;
 use wb_peers::{Endpoint, Matrix, MatrixError, read_matrix};
+use wb_peers_worker::{DIALER, LISTENER, NAME};
 use wb_plan::Request;
 use wb_plan::request::ValueForm;
 use wb_record::inputs::{InputConflict, ProgramInput, RunInputs, SourceInput, content_hash};
 use wb_record::{RecordError, RunFolder};
-use wb_tests::peers::{DIALER, LISTENER, NAME};
 
 /// Another name of the parameter with the peers file of a matrix.
 const FILE: &str = "file";
@@ -80,7 +80,7 @@ fn inputs(
     let relative = |path: &Path| path.strip_prefix(&root).unwrap_or(path).to_owned();
     let endpoints: Vec<&Endpoint> =
         matrix.endpoints.iter().chain(&matrix.baselines).filter(|one| measured.contains(&one.id)).collect();
-    let mut folders = PackedFolders::of(earlier);
+    let mut folders = PackedFolders::new(earlier);
     let (mut programs, mut sources) = (BTreeMap::<PathBuf, ProgramInput>::new(), BTreeMap::new());
     let mut rebuild = Vec::new();
     for launch in endpoints.iter().filter_map(|endpoint| endpoint.launch.as_ref()) {
@@ -125,7 +125,7 @@ struct PackedFolders(BTreeMap<PathBuf, String>);
 
 impl PackedFolders {
     /// The folders of programs that are recorded already.
-    fn of(inputs: &RunInputs) -> Self {
+    fn new(inputs: &RunInputs) -> Self {
         let folder = |program: &ProgramInput| {
             let (name, _) = program.packed_as.strip_prefix(PROGRAMS)?.strip_prefix('/')?.split_once('/')?;
             Some((inputs.locate(&program.path).parent()?.to_owned(), name.to_owned()))
@@ -160,12 +160,12 @@ mod tests {
     fn programs_of_one_folder_stay_together_and_folders_of_one_name_apart() {
         let program = ProgramInput {
             path: "a/endpoint".into(),
-            sha256: Sha256::of(b""),
+            sha256: Sha256::digest(b""),
             packed_as: "programs/peers/a/endpoint".to_owned(),
             rebuilt: true,
         };
         let earlier = RunInputs { folder: Some("/x".into()), programs: vec![program], ..RunInputs::default() };
-        let mut folders = PackedFolders::of(&earlier);
+        let mut folders = PackedFolders::new(&earlier);
         let packed = ["/x/a/endpoint", "/y/a/endpoint", "/z/a/endpoint", "/y/a/lib.py", "/b/endpoint", "/endpoint"]
             .map(|path| folders.packed_path(Path::new(path)));
         let expected = ["a/endpoint", "a-2/endpoint", "a-3/endpoint", "a-2/lib.py", "b/endpoint", "root/endpoint"];

@@ -2,7 +2,7 @@
 
 mod dependencies;
 mod inputs;
-mod list;
+pub(crate) mod list;
 mod report;
 mod results;
 mod run;
@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 
 pub(crate) use inputs::{matrix_file, record_inputs};
-pub(crate) use list::MatrixListing;
 
 /// Executes a command.
 pub(crate) fn peers(command: &PeersCommand, console: &Console) -> Result<Exit, Error> {

@@ -6,17 +6,17 @@ use std::path::Path;
 use wb_model::imported::{IMPORTED_FROM, SAMPLES_ARE_MEDIANS};
 use wb_model::{AttemptOutcome, Class, MetricKey, ParamValue, ProfileName, Serial, Validity};
 use wb_peers::Measure;
+use wb_peers_worker::{
+    CEILING_OF, CELL_NAME, COMPARED_WITH, DIALER, IS_BASELINE, IterationValues, LISTENER, NAME, ScenarioValues,
+};
 use wb_record::RunFolder;
 use wb_report::peers::{
     BaselineScope, CellFilter, CellStatus, MatrixCell, MatrixMetadata, MatrixResults, Scenario, ScenarioSamples,
 };
+use wb_results::Study;
+use wb_results::{AttemptResult, CellResult};
 use wb_stats::Samples;
-use wb_study::Study;
-use wb_study::result::{AttemptResult, CellResult};
-use wb_tests::Artefacts;
-use wb_tests::peers::{
-    CEILING_OF, CELL_NAME, COMPARED_WITH, DIALER, IS_BASELINE, IterationValues, LISTENER, NAME, ScenarioValues,
-};
+use wb_test::Artefacts;
 
 use crate::error::Error;
 
@@ -102,7 +102,7 @@ fn is_imported(cell: &CellResult) -> bool {
     cell.provenance.contains_key(IMPORTED_FROM)
 }
 
-/// The name of a cell in its matrix. That of an imported cell follows from its axes, as in the suites.
+/// The name of a cell in its matrix. The name of an imported cell follows from its axes, as in the suites.
 fn cell_name(cell: &CellResult) -> String {
     if !is_imported(cell) {
         return text(cell, CELL_NAME);
@@ -121,8 +121,8 @@ fn axes(cells: &[&CellResult]) -> Vec<String> {
         let mut free: Vec<(&str, &str)> =
             cell.id.case.axes().filter(|(axis, _)| ![DIALER, LISTENER].contains(axis)).collect();
         for value in name_values(&cell_name(cell)) {
-            let Some(at) = free.iter().position(|(_, of)| *of == value) else { continue };
-            let (axis, _) = free.remove(at);
+            let Some(position) = free.iter().position(|(_, of)| *of == value) else { continue };
+            let (axis, _) = free.remove(position);
             if !axes.iter().any(|existing| existing == axis) {
                 axes.push(axis.to_owned());
             }
@@ -137,27 +137,45 @@ fn name_values(name: &str) -> Vec<String> {
     inner.map(|inner| inner.split(", ").map(str::to_owned).collect()).unwrap_or_default()
 }
 
-/// The figures of a cell, and of each sample the median of its iterations.
+/// The figures of a cell, and its samples.
 struct CellFigures {
     all: IterationValues,
-    medians: BTreeMap<Scenario, Vec<f64>>,
+    samples: BTreeMap<Scenario, ProcessSamples>,
+}
+
+/// The samples of a scenario, each of a process.
+#[derive(Default)]
+struct ProcessSamples {
+    /// The median of the iterations of each.
+    medians: Vec<f64>,
+    /// The disturbances of a sample, by its position.
+    disturbances: BTreeMap<usize, Vec<String>>,
+}
+
+impl ProcessSamples {
+    fn push(&mut self, median: Option<f64>, disturbances: &[String]) {
+        if median.is_some() && !disturbances.is_empty() {
+            self.disturbances.insert(self.medians.len(), disturbances.to_vec());
+        }
+        self.medians.extend(median);
+    }
 }
 
 /// Reads the figures of the samples of a cell from their artefacts.
 fn measured_figures(run: &Path, cell: &CellResult) -> Result<CellFigures, Error> {
     let mut figures = IterationValues::default();
-    let mut medians: BTreeMap<Scenario, Vec<f64>> = BTreeMap::new();
+    let mut samples: BTreeMap<Scenario, ProcessSamples> = BTreeMap::new();
     let counted: Vec<&AttemptResult> = cell.attempts.iter().filter(|attempt| attempt.counted).collect();
     for attempt in &counted {
         let read = IterationValues::read(&cell.params, &Artefacts::of_run(run, Path::new(&attempt.folder)));
         let read = read.map_err(|rejection| Error::Internal(format!("{}: {rejection}", attempt.folder)))?;
         for (scenario, values) in &read.scenarios {
             let median = Samples::new(&values.values).ok().map(|values| values.median());
-            medians.entry(scenario.clone()).or_default().extend(median);
+            samples.entry(scenario.clone()).or_default().push(median, &attempt.disturbances);
         }
         figures.extend(read);
     }
-    Ok(CellFigures { all: figures, medians })
+    Ok(CellFigures { all: figures, samples })
 }
 
 /// The scenario of a metric of imported figures; none of their checks.
@@ -175,10 +193,12 @@ fn imported_scenario(metric: &MetricKey) -> Option<Scenario> {
     })
 }
 
-/// The figures of an imported cell, whose samples are iterations. Those of one file are of one process as far as it says, so
-/// that together they are one sample; those of a file of this program are medians of samples.
+/// The figures of an imported cell, whose samples are iterations. The samples of a foreign file count as one sample,
+/// since the file does not say that they come from several processes. The samples of this program's own files are
+/// medians of samples.
 fn imported_figures(cell: &CellResult) -> CellFigures {
-    let (mut all, mut medians) = (IterationValues::default(), BTreeMap::<Scenario, Vec<f64>>::new());
+    let are_medians = cell.provenance.contains_key(SAMPLES_ARE_MEDIANS);
+    let (mut all, mut samples) = (IterationValues::default(), BTreeMap::<Scenario, ProcessSamples>::new());
     let mut of_files: BTreeMap<(Scenario, String), Vec<f64>> = BTreeMap::new();
     for sample in cell.samples().filter(|sample| sample.counted) {
         let has_quartiles = sample.values.keys().any(|metric| metric.class == Class::Check);
@@ -188,33 +208,32 @@ fn imported_figures(cell: &CellResult) -> CellFigures {
             let values = all.scenarios.entry(scenario.clone()).or_default();
             values.iterations += 1;
             values.values.push(value);
-            values.are_medians |= has_quartiles;
-            of_files.entry((scenario, sample.folder.clone())).or_default().push(value);
+            values.are_medians |= has_quartiles || are_medians;
+            if are_medians {
+                samples.entry(scenario).or_default().push(Some(value), &sample.disturbances)
+            } else {
+                of_files.entry((scenario, sample.folder.clone())).or_default().push(value)
+            }
         }
     }
-    let are_medians = cell.provenance.contains_key(SAMPLES_ARE_MEDIANS);
     for ((scenario, _), values) in of_files {
-        all.scenarios.entry(scenario.clone()).or_default().are_medians |= are_medians;
-        let samples = medians.entry(scenario).or_default();
-        match are_medians {
-            true => samples.extend(values),
-            false => samples.extend(Samples::new(&values).ok().map(|values| values.median())),
-        }
+        let median = Samples::new(&values).ok().map(|values| values.median());
+        samples.entry(scenario).or_default().push(median, &[]);
     }
-    CellFigures { all, medians }
+    CellFigures { all, samples }
 }
 
 fn matrix_cell(run: &Path, cell: &CellResult, axes: &[String]) -> Result<MatrixCell, Error> {
-    let CellFigures { all: figures, mut medians } =
+    let CellFigures { all: figures, samples: mut of_scenarios } =
         if is_imported(cell) { imported_figures(cell) } else { measured_figures(run, cell)? };
     let scaled = |figures: Vec<f64>| figures.into_iter().map(|seconds| seconds * NANOS).collect::<Vec<f64>>();
     let measured = figures.scenarios.into_iter().filter(|(_, figures)| !figures.values.is_empty());
     let scenarios =
         measured.map(|(scenario, ScenarioValues { iterations, values, are_medians, bytes, cpu_seconds })| {
-            let samples = medians.remove(&scenario).unwrap_or_default();
+            let ProcessSamples { medians, disturbances } = of_scenarios.remove(&scenario).unwrap_or_default();
             let [values, samples] =
-                [values, samples].map(|figures| if scenario.is_rate() { figures } else { scaled(figures) });
-            (scenario, ScenarioSamples { iterations, values, samples, are_medians, bytes, cpu_seconds })
+                [values, medians].map(|figures| if scenario.is_rate() { figures } else { scaled(figures) });
+            (scenario, ScenarioSamples { iterations, values, samples, disturbances, are_medians, bytes, cpu_seconds })
         });
     Ok(MatrixCell {
         name: cell_name(cell),

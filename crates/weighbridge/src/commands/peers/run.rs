@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use wb_diagnostics::SourceText;
 use wb_model::{Bytes, MATRIX_FILE, ParamValue};
+use wb_peers_worker::NAME;
 use wb_plan::request::{SpannedValue, ValueForm};
 use wb_plan::{Request, RequestCriteria, SpannedParam};
 use wb_record::RunFolder;
-use wb_session::SessionError;
-use wb_tests::peers::NAME;
+use wb_session::{SessionError, describe_empty_selection};
 
 use super::inputs::record_inputs;
 use super::nothing_selected;
@@ -38,6 +38,11 @@ pub(super) fn run(args: &PeersRunArgs, console: &Console) -> Result<Exit, Error>
         Error::Session(SessionError::EmptyPlan { patterns, skipped: 0, .. }) if patterns.is_empty() => {
             nothing_selected()
         }
+        // The name of the plan is this command, which `plan` does not take.
+        Error::Session(SessionError::EmptyPlan { patterns, skipped, .. }) if skipped > 0 => Error::NothingToDo {
+            what: describe_empty_selection(&patterns),
+            help: format!("`weighbridge peers list {}` lists all cells", args.file.display()),
+        },
         other => other,
     })
 }
@@ -83,6 +88,7 @@ fn workload_params(flags: &WorkloadFlags) -> Vec<(&'static str, ValueForm)> {
         ("latency-iterations", flags.latency_iterations.or(of_suite(SUITE_LATENCY_ITERATIONS)).map(number)),
         ("iteration-limit", flags.iteration_limit.map(|limit| text(&limit.to_string()))),
         ("duration", flags.duration.map(|duration| text(&duration.to_string()))),
+        ("omit", flags.omit.map(|omit| text(&omit.to_string()))),
         ("container-engine", flags.container_engine.as_deref().map(text)),
         ("client", flags.dialer_on.as_deref().map(text)),
         ("server", flags.listener_on.as_deref().map(text)),

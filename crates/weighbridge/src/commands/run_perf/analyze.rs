@@ -2,7 +2,7 @@
 
 use wb_run_perf::build;
 
-use super::{Translation, option_words, path_word};
+use super::{Translation, option_words, path_word, with_skipped};
 use crate::cli::run_perf::AnalyzePerfArgs;
 use crate::error::Error;
 
@@ -11,7 +11,7 @@ pub(super) fn translate(args: &AnalyzePerfArgs) -> Result<Translation, Error> {
     let mut notes = Vec::new();
     let folders = build::keep_folders(&args.results, |result| result.as_path(), &mut notes);
     if folders.is_empty() {
-        let what = "invalid results: expected folders of results".to_owned();
+        let what = with_skipped("invalid results: expected folders of results", &notes);
         return Err(Error::Usage { what, help: "name folders written by run-perf or `weighbridge run`".to_owned() });
     }
     let builds = folders.into_iter().map(|folder| build::folder_build(folder)).collect::<Result<Vec<_>, _>>()?;

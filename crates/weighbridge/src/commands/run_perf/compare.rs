@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wb_run_perf::build;
 
-use super::{Translation, flag_word, option_words, path_word};
+use super::{Translation, flag_word, option_words, path_word, with_skipped};
 use crate::cli::run_perf::ComparePerfArgs;
 use crate::error::Error;
 
@@ -14,7 +14,7 @@ pub(super) fn translate(args: &ComparePerfArgs) -> Result<Translation, Error> {
     let results = build::keep_folders(&args.results, |result| Path::new(result), &mut notes);
     if results.len() < 2 {
         return Err(Error::Usage {
-            what: "too few builds: expected two or more".to_owned(),
+            what: with_skipped("too few builds: expected two or more", &notes),
             help: "the first build is the reference, the last one is judged".to_owned(),
         });
     }

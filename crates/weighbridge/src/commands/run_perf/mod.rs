@@ -72,6 +72,7 @@ impl Translation {
             }
         }
         // `exec` replaces this process and returns only on failure.
+        // So passwords typed for run-perf appear in no list of processes.
         Err(failed(command(last).exec()))
     }
 }
@@ -129,6 +130,11 @@ pub(crate) fn diff(args: &DiffPerfArgs, console: &Console) -> Result<Exit, Error
 /// `strip-run-perf`
 pub(crate) fn strip(args: &StripRunPerfArgs, console: &Console) -> Result<Exit, Error> {
     strip::translate(args).execute(console)
+}
+
+/// Joins the fault of the remaining builds with notes on the builds that were skipped.
+fn with_skipped(what: &str, notes: &[String]) -> String {
+    std::iter::once(what).chain(notes.iter().map(String::as_str)).collect::<Vec<_>>().join("; ")
 }
 
 /// An option and its value as arguments, if there is a value.

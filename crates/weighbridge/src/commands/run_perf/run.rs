@@ -89,7 +89,8 @@ const PBENCH_METADATA: [(&str, &str); 3] = [
     ("pbench_copr_repos", "no pbench is installed; --host-rpms and --worker-rpms install packages"),
 ];
 
-/// The commands to run during samples: those of the tests, or else those of the metadata. All tests get the same.
+/// The commands to run during samples: those of the tests or, if there are none, of the metadata. All tests get the
+/// same.
 fn tool_commands(
     args: &RunPerfArgs,
     tests: &[test::TranslatedTest],
@@ -202,6 +203,7 @@ impl RunPerfHost {
 mod checks {
     use super::*;
 
+    // What precedes a colon was taken for the name of the host.
     #[test]
     fn a_port_and_an_ipv6_address_are_no_names() {
         let addresses =
@@ -225,6 +227,7 @@ mod checks {
         assert_eq!(RunPerfHost::parse("[::1]:22").argument(), "root@[::1]:22");
     }
 
+    // The guest definition of this machine was found by the address alone that its file is named after.
     #[test]
     fn addresses_of_this_machine_stand_for_each_other() {
         let expects = |texts: &[&str]| {

@@ -26,7 +26,7 @@ fn content() -> Vec<u8> {
 
 /// The image with that content on a server.
 fn image(server: &Server) -> ImageSpec {
-    ImageSpec::Remote(RemoteImage { url: server.url(), sha256: Sha256::of(&content()).as_str().to_owned() })
+    ImageSpec::Remote(RemoteImage { url: server.url(), sha256: Sha256::digest(&content()).as_str().to_owned() })
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn image_is_fetched_once_and_can_be_removed() {
         let base = lab.ready(worker, &image(&server)).await.unwrap();
         assert_eq!((base.format, &base.boot, &base.name), (ImageFormat::Raw, &GuestBoot::Disk, &server.url()));
         assert_eq!(fs::read(&base.path).unwrap(), content());
-        assert_eq!(Sha256::of(&content()).as_str(), base.sha256);
+        assert_eq!(Sha256::digest(&content()).as_str(), base.sha256);
         assert!(
             lab.progress_messages().iter().any(|line| line.ends_with("of 1.91 MiB")),
             "{:?}",
@@ -96,7 +96,7 @@ fn download_with_a_wrong_hash_is_removed() {
     lab.run(async |worker| {
         let failure = lab.fails(worker, &image(&server)).await;
         let ImageFailure::Hash { expected, found, .. } = &failure else { panic!("{failure}") };
-        assert_eq!(expected, Sha256::of(&content()).as_str());
+        assert_eq!(expected, Sha256::digest(&content()).as_str());
         assert_ne!(expected, found);
         let left = lab.files();
         assert!(left.iter().all(|path| !path.contains("download") && !path.contains("disk")), "{left:?}");
@@ -117,7 +117,7 @@ fn download_failures_are_distinguished() {
             "{failure}"
         );
         // No server listens on this port.
-        let nobody: ImageSpec = format!("http://127.0.0.1:1/disk.img#sha256={}", Sha256::of(b"")).parse().unwrap();
+        let nobody: ImageSpec = format!("http://127.0.0.1:1/disk.img#sha256={}", Sha256::digest(b"")).parse().unwrap();
         let failure = lab.fails(worker, &nobody).await;
         assert!(matches!(failure, ImageFailure::Unreachable { .. }), "{failure}");
     });
@@ -189,10 +189,10 @@ fn image_file_of_the_host_is_used_in_place() {
     lab.run(async |worker| {
         let base = lab.ready(worker, &disk.parse().unwrap()).await.unwrap();
         assert_eq!((base.path.as_str(), base.format), (disk.as_str(), ImageFormat::Qcow2));
-        assert_eq!(base.sha256, Sha256::of(&fs::read(&disk).unwrap()).as_str());
+        assert_eq!(base.sha256, Sha256::digest(&fs::read(&disk).unwrap()).as_str());
         create(&[&disk, "32M"]);
         let again = lab.ready(worker, &disk.parse().unwrap()).await.unwrap();
-        assert_eq!(again.sha256, Sha256::of(&fs::read(&disk).unwrap()).as_str());
+        assert_eq!(again.sha256, Sha256::digest(&fs::read(&disk).unwrap()).as_str());
         assert_ne!(again.sha256, base.sha256);
 
         let with_kernel = format!(r#"{{"file":"{disk}","kernel":"{disk}","initrd":"{disk}","arguments":"quiet"}}"#);

@@ -54,7 +54,7 @@ fn only_trusted_server_certificates_are_accepted() {
     fs::write(lab.path("disk.img"), &content).unwrap();
     let port = TcpListener::bind("localhost:0").unwrap().local_addr().unwrap().port();
     let _server = serve(&lab, port);
-    let image = format!("https://localhost:{port}/disk.img#sha256={}", Sha256::of(content.as_bytes()));
+    let image = format!("https://localhost:{port}/disk.img#sha256={}", Sha256::digest(content.as_bytes()));
     let order = format!(r#"{{"prepare":{{"image":"{image}","stall":"60s"}}}}"#);
     let fetch = |trusted: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_weighbridge"));

@@ -15,9 +15,7 @@ pub(crate) enum Behaviour {
     Stall(usize),
     /// Sends the whole file whatever range is requested.
     NoRanges,
-    /// Responds with this status.
     Status(u16),
-    /// Announces this content length.
     AnnouncedLength(u64),
 }
 

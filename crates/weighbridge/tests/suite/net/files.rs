@@ -28,9 +28,9 @@ fn every_response_time_is_written() {
     assert_eq!(lines.next(), Some(head));
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for line in lines {
-        let [at, group, thread, flowop, took] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
-        assert!(at.split_once('.').is_some_and(|(_, part)| part.len() == 9), "{line}");
-        assert!(at.parse::<f64>().unwrap() < 60.0 && took.parse::<u64>().unwrap() > 0, "{line}");
+        let [seconds, group, thread, flowop, took] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        assert!(seconds.split_once('.').is_some_and(|(_, part)| part.len() == 9), "{line}");
+        assert!(seconds.parse::<f64>().unwrap() < 60.0 && took.parse::<u64>().unwrap() > 0, "{line}");
         assert_eq!((group, thread), ("g\"1", "0"));
         *counts.entry(flowop.to_owned()).or_default() += 1;
     }

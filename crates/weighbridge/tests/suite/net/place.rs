@@ -59,7 +59,8 @@ impl NetLab {
         stderr.read_line(&mut line).unwrap();
         // Keep reading, so that the server never blocks on a full pipe.
         std::thread::spawn(move || stderr.read_to_end(&mut Vec::new()));
-        let port = line.split_once(',').and_then(|(at, _)| at.rsplit_once(':')).map(|(_, port)| port.parse());
+        let port =
+            line.split_once(',').and_then(|(position, _)| position.rsplit_once(':')).map(|(_, port)| port.parse());
         Server { child: KillOnDrop(child), port: port.unwrap_or_else(|| panic!("{line}")).unwrap() }
     }
 

@@ -7,7 +7,7 @@ use super::place::{NetLab, masked};
 #[test]
 fn stream_prints_sender_and_receiver() {
     let (place, server) = NetLab::with_server();
-    let ran = place.net(&format!("stream 127.0.0.1 -P {} -t 500ms -q", server.port));
+    let ran = place.net(&format!("stream 127.0.0.1 -P {} -t 300ms -q", server.port));
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", ran.transcript());
     assert_snapshot!(masked(&ran.out, &server), @r"
       time bytes throughput messages difference
@@ -92,7 +92,7 @@ fn segmentation_offload_moves_the_same_datagrams() {
 #[test]
 fn progress_lines_cover_only_the_data_phase() {
     let (place, server) = NetLab::with_server();
-    let ran = place.net(&format!("stream 127.0.0.1 -P {} -t 1 -i 100ms", server.port));
+    let ran = place.net(&format!("stream 127.0.0.1 -P {} -t 400ms -i 100ms", server.port));
     let lines: Vec<&str> =
         ran.out.lines().filter(|line| line.contains(" received ") && line.contains(" sent ")).collect();
     assert!(lines.len() >= 3, "{}", ran.transcript());

@@ -40,7 +40,7 @@ fn check_and_run(place: &NetLab, server: &Server, file: &Path) -> i32 {
     let checked = place.net(&format!("check {file} {VARIABLES}"));
     let servers: Vec<String> =
         (1..=4).map(|host| format!("--server 127.0.0.{host}=127.0.0.1:{}", server.port)).collect();
-    let run = place.net(&format!("run {file} {VARIABLES} {} -q --max-duration 300ms", servers.join(" ")));
+    let run = place.net(&format!("run {file} {VARIABLES} {} -q --max-duration 150ms", servers.join(" ")));
     // Whether vsock has a peer shows only at run time, even if the address family is supported.
     let is_vsock_without_peer = checked.code == 0 && run.code == 3 && file.to_string().ends_with("vsock.xml");
     assert!(
@@ -77,9 +77,9 @@ fn uperf_test_profiles_run() {
         wb_test_skip::skip!("uperf's test profiles are not beside the repository (../shared/data/uperf-tests)");
     }
     for file in &files {
-        for limit in ["", "--max-duration 300ms"] {
+        for limit in ["", "--max-duration 150ms"] {
             let line =
-                format!("run {} --var h=127.0.0.1 --var duration=300ms -P {} -q {limit}", file.display(), server.port);
+                format!("run {} --var h=127.0.0.1 --var duration=150ms -P {} -q {limit}", file.display(), server.port);
             place.net(&line).expect_code(0);
         }
     }

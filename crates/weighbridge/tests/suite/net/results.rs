@@ -96,10 +96,10 @@ fn all_sections_are_printed_for_both_sides() {
 fn interval_rates(line: &str) -> Option<[f64; 2]> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let rate = |name| {
-        let at = words.iter().position(|word| *word == name)?;
-        let prefix = words[at - 1].strip_suffix("bit/s")?;
+        let position = words.iter().position(|word| *word == name)?;
+        let prefix = words[position - 1].strip_suffix("bit/s")?;
         let factor = ["", "k", "M", "G"].iter().position(|one| *one == prefix)?;
-        Some(words[at - 2].parse::<f64>().ok()? * 1000_f64.powi(factor as i32))
+        Some(words[position - 2].parse::<f64>().ok()? * 1000_f64.powi(factor as i32))
     };
     Some([rate("received")?, rate("sent")?])
 }
@@ -110,7 +110,7 @@ fn received_never_exceeds_sent_in_any_output() {
     let (place, server) = NetLab::with_server();
     let cases = ["stream", "maerts", "bidirec", "rr --rate 300/s", "rr -n 4", "stream --protocols udp --rate 20M"];
     for case in cases {
-        let line = format!("{case} 127.0.0.1 --port {} -t 700ms -i 50ms", server.port);
+        let line = format!("{case} 127.0.0.1 --port {} -t 250ms -i 30ms", server.port);
         let text = place.net(&line).expect_code(0).out;
         let intervals: Vec<_> = text.lines().filter_map(interval_rates).collect();
         assert!(intervals.len() > 5, "{text}");

@@ -61,7 +61,8 @@ fn every_preset_works_behind_address_translation_in_every_port_mode() {
 }
 
 #[test]
-fn every_preset_works_in_every_port_mode() {
+#[ignore = "repeats without translation what works with it: make test-long"]
+fn soak_every_preset_works_in_every_port_mode() {
     presets_complete(false);
 }
 
@@ -225,6 +226,7 @@ fn strangers_are_neither_counted_nor_answered_in_any_port_mode() {
     });
 }
 
+// Connections without a cookie are kept for a while; 150 descriptors are soon used up.
 #[test]
 fn silent_strangers_do_not_use_up_the_descriptors_of_a_server() {
     for threads in ["", "--max-threads 1"] {
@@ -260,9 +262,10 @@ fn silent_strangers_do_not_use_up_the_descriptors_of_a_server() {
 fn accept_has_a_time_limit() {
     let Some(lab) = Lab::with_nft(2) else { return };
     let server = lab.serve("");
-    // The server's connections do not arrive; its probe before the run does.
+    // The server's connections do not arrive; its probe before the run does. The rule is there while the client thinks,
+    // also on a busy machine.
     let flowops =
-        flowop("think", "duration=300ms") + &flowop("accept", "remotehost=there protocol=tcp timeout=200ms canfail");
+        flowop("think", "duration=1500ms") + &flowop("accept", "remotehost=there protocol=tcp timeout=200ms canfail");
     let profile = profile(&format!("<group nthreads=1>{}</group>", transaction("iterations=1", &flowops)));
     let client = lab.start_profile(&profile, "");
     server.wait_for_stderr("session started");

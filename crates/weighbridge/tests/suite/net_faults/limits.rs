@@ -3,6 +3,7 @@
 use super::{
     lab::{CLIENT, Lab, SERVER},
     profiles::{connected, rr},
+    program::eventually,
 };
 
 /// The reason for which a server with these flags refuses a run of this profile.
@@ -36,7 +37,7 @@ fn too_long_windows_are_refused_and_the_flag_is_named() {
 fn too_long_sessions_are_ended_and_the_flag_is_named() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("--max-time 1s");
-    let two = rr("duration=800ms", "64", "64").repeat(2);
+    let two = rr("duration=800ms rate=100", "64", "64").repeat(2);
     let why = lab.run_profile(&connected(1, "protocol=tcp", &two), "").fell_short("failed");
     assert_eq!(why, "there: the session exceeded 1 s (`net serve --max-time`)");
     server.assert_unchanged();
@@ -46,7 +47,7 @@ fn too_long_sessions_are_ended_and_the_flag_is_named() {
 fn too_many_sessions_are_refused_and_the_flag_is_named() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("--max-sessions 1");
-    let first = lab.start_profile(&connected(1, "protocol=tcp", &rr("duration=2s", "64", "64")), "");
+    let first = lab.start_profile(&connected(1, "protocol=tcp", &rr("duration=2s rate=100", "64", "64")), "");
     server.wait_for_stderr("session started");
     lab.write("second.xml", &connected(1, "protocol=tcp", &rr("iterations=1", "64", "64")));
     let second = lab.run(&format!("net run second.xml --json --server there={}", SERVER.v4()));
@@ -55,6 +56,50 @@ fn too_many_sessions_are_refused_and_the_flag_is_named() {
         "there: the server has reached its limit of 1 sessions (`net serve --max-sessions`)"
     );
     first.finish().completed();
+}
+
+#[test]
+fn a_client_that_is_refused_ends_nothing_of_another() {
+    let Some(lab) = Lab::new(2) else { return };
+    let host = SERVER.v4();
+    // Rates leave the processor to other tests.
+    let test = format!("net iperf3 -c {host} -p 20000 -b 10M");
+    let rounds = format!("net rr {host} --rate 100/s");
+    for (server, client, ready, refusal, code) in [
+        ("net serve --listen 0.0.0.0 --once", &rounds, "serving at", "the server serves another client", 3),
+        ("net serve --listen 0.0.0.0 --max-sessions 1", &rounds, "serving at", "its limit of 1 sessions", 3),
+        ("net iperf3 -s -1 -p 20000", &test, "", "the server is busy running a test", 1),
+        ("net iperf3 -s -p 20000", &test, "", "the server is busy running a test", 1),
+    ] {
+        let server = lab.start(SERVER, server);
+        let listens = || match lab.sockets(SERVER, "-lt") {
+            sockets if sockets.is_empty() => Err(server.stderr()),
+            _ => Ok(()),
+        };
+        eventually("the server listens", listens);
+        server.wait_for_stderr(ready);
+        let first = lab.start(CLIENT, &format!("{client} -t 1"));
+        eventually("the first client has two connections", || match lab.sockets(SERVER, "-t").len() {
+            0 | 1 => Err(server.stderr()),
+            _ => Ok(()),
+        });
+        for form in ["", "-J"] {
+            let second = lab.run(&format!("{client} -t 1 {form}"));
+            assert_eq!(second.code, Some(code), "{second:?}");
+            assert!(second.err.contains(refusal), "{second:?}");
+            // iperf3's document has the same reason.
+            assert!(form.is_empty() || second.out.contains(refusal), "{second:?}");
+        }
+        server.wait_for_stderr(&format!("refused: {refusal}").replace("its limit", "the server has reached its limit"));
+        let first = first.finish();
+        assert_eq!(first.code, Some(0), "{first:?} {}", server.stderr());
+        server.signal(rustix::process::Signal::TERM);
+        let served = server.finish();
+        if client == &test {
+            assert!(served.out.contains("receiver\n") && served.out.contains("   0.00-1.00"), "{served:?}");
+            assert!(!served.out.contains("(test #3)"), "{served:?}");
+        }
+    }
 }
 
 /// A profile with a strand for each of 300 connections.
@@ -101,7 +146,7 @@ fn client_reports_the_thread_limit() {
     let server = lab.serve("");
     // The limit does not apply to root, so use a user without other processes.
     let limits = "ulimit -u 100; exec setpriv --reuid=61234 --inh-caps=+dac_override --ambient-caps=+dac_override";
-    let line = format!("net rr {} -n 300 -t 1s --max-threads 1000 --json", SERVER.v4());
+    let line = format!("net rr {} -n 300 -t 300ms --max-threads 1000 --json", SERVER.v4());
     let why = lab.start_limited(CLIENT, limits, &line).finish().fell_short("failed");
     assert!(why.contains("cannot start thread for strand") && why.contains("fewer strands"), "{why}");
     server.assert_unchanged();

@@ -28,7 +28,7 @@ fn a_run_in_which_nothing_arrives_fails() {
         let server = lab.serve("");
         lab.drop(SERVER, LONG_DATAGRAMS);
         let (name, options) = preset.split_once(' ').unwrap();
-        let ran = lab.run(&format!("net {name} {} {options} -t 600ms --json", SERVER.v4()));
+        let ran = lab.run(&format!("net {name} {} {options} -t 300ms --json", SERVER.v4()));
         let reason = ran.fell_short("failed");
         assert!(reason.starts_with(expected) && reason.ends_with("datagrams arrived"), "{reason}");
         let totals = &ran.result().0["totals"];
@@ -71,6 +71,7 @@ fn lost_datagrams_are_noted() {
     assert!(ran.out.contains("datagrams sent by the client were lost ("), "{ran:?}");
 }
 
+// Open rounds were in the maximum only, so a server that stopped improved the latencies.
 #[test]
 fn a_round_that_is_pending_at_the_end_is_in_the_latencies() {
     for threads in ["", "--max-threads 1"] {
@@ -114,6 +115,7 @@ fn with_a_rate_the_response_time_is_the_headline() {
     assert!(summary.find("of=\"response\"").unwrap() < summary.find("of=\"round\"").unwrap(), "{xml}");
 }
 
+// Rounds that a rate scheduled and that never began were in no figure.
 #[test]
 fn due_rounds_that_a_server_prevented_are_in_the_response_time() {
     let Some(lab) = Lab::alone(2) else { return };
@@ -156,6 +158,7 @@ fn the_schedule_of_a_flowop_begins_with_it() {
     assert!(seconds > 0.57, "{seconds} s");
 }
 
+// An execution that was due at the very end of the duration still began.
 #[test]
 fn a_flowop_with_a_duration_and_a_rate_runs_as_often_as_both_say() {
     let Some(lab) = Lab::alone(2) else { return };
@@ -313,20 +316,21 @@ fn preset_options_reach_the_connections() {
     // Packets as they are, not in bundles: then those that do not have the requested size and type are dropped.
     lab.network.run(CLIENT, &["ip", "link", "set", "eth0", "gso_max_segs", "1"]).unwrap();
     lab.drop(SERVER, "tcp dport != 20000 meta length > 100 ip dscp != 4 drop\ntcp dport != 20000 meta length > 600");
-    let line = format!("net stream {} -t 1 --omit 300ms --mss 500 --congestion reno --tos 0x10 --json", SERVER.v4());
+    let line =
+        format!("net stream {} -t 300ms --omit 100ms --mss 500 --congestion reno --tos 0x10 --json", SERVER.v4());
     let result = lab.run(&line).completed();
     let transactions = result.group(0)["transactions"].as_array().unwrap().clone();
     let is_data = transactions.iter().map(|one| one["is-data-phase"].as_bool().unwrap());
     assert_eq!(is_data.collect::<Vec<_>>(), [false, false, true, false]);
     let seconds = result.0["totals"]["seconds"].as_f64().unwrap();
-    assert!((0.9..1.2).contains(&seconds), "{seconds}");
+    assert!((0.29..0.4).contains(&seconds), "{seconds}");
     let omitted = transactions[1]["received-bytes"].as_u64().unwrap();
     assert!(omitted > 0 && result.bytes().1 == transactions[2]["received-bytes"].as_u64().unwrap(), "{omitted}");
     let ran = lab.run(&format!("net crr {} --omit 1", SERVER.v4()));
     assert!(ran.code == Some(1) && ran.err.contains("--omit has no effect on `net crr`"), "{ran:?}");
     for (flag, message) in [("--mss 10", "from 88 to 32767"), ("--tos 256", "from 0 to 255"), ("--congestion no", "no")]
     {
-        let ran = lab.run(&format!("net stream {} -t 1 {flag}", SERVER.v4()));
+        let ran = lab.run(&format!("net stream {} -t 300ms {flag}", SERVER.v4()));
         assert!(ran.code != Some(0) && ran.err.contains(message), "{flag}: {ran:?}");
     }
     drop(server);
@@ -349,7 +353,7 @@ fn a_stream_of_which_nothing_arrives_is_no_measurement() {
     let server = lab.serve("");
     // Connections open, but data does not get through.
     lab.drop(SERVER, "tcp dport != 20000 meta length > 200");
-    let ran = lab.run(&format!("net stream {} -t 1 --json", SERVER.v4()));
+    let ran = lab.run(&format!("net stream {} -t 300ms --json", SERVER.v4()));
     assert_eq!(ran.code, Some(3), "{ran:?}");
     drop(server);
 }

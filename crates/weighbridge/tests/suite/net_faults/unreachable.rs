@@ -49,6 +49,15 @@ fn unreachable_host_is_reported() {
 }
 
 #[test]
+fn a_link_local_address_without_its_interface_is_reported() {
+    let Some(lab) = Lab::new(1) else { return };
+    for line in ["net stream fe80::1 -t 1s", "net stream [fe80::1]:7 -t 1s", "net iperf3 -c fe80::1"] {
+        let ran = lab.run(line);
+        assert!(mistake(&ran).contains("a link-local address needs its interface: `fe80::1%INTERFACE`"), "{ran:?}");
+    }
+}
+
+#[test]
 fn data_ports_blocked_by_a_firewall_end_the_run() {
     let Some(lab) = Lab::with_nft(2) else { return };
     let server = lab.serve("");

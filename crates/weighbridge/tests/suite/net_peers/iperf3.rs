@@ -67,7 +67,7 @@ fn a_rate_that_is_not_reached_is_a_warning_in_every_form() {
         ("-J", "\"warning\": \"the rate"),
         ("--json-stream", "{\"event\":\"warning\""),
     ] {
-        let Some((client, _)) = measure_here(&format!("-t 1 -b 9T {form}")) else { return };
+        let Some((client, _)) = measure_here(&format!("-t 0.3 -b 9T {form}")) else { return };
         assert!(client.contains(expected), "{client}");
     }
 }
@@ -82,15 +82,20 @@ fn json_has_the_keys_of_iperf3() {
     let cases = ["", "-P 2 -O 1", "-R", "--bidir", "-n 500M", "-k 4000", "-u -b 10M", "-u -R", "-u --bidir", "-M 1000"];
     for case in cases {
         // A limited rate leaves the processor to other tests.
-        let time = match case.contains("-n") || case.contains("-k") {
-            true => "",
-            false if case.contains("-u") => "-t 1",
-            false => "-t 1 -b 100M",
+        let time = if case.contains("-n") || case.contains("-k") {
+            ""
+        } else if case.contains("-u") {
+            "-t 1"
+        } else {
+            "-t 1 -b 100M"
         };
         let line = format!("{case} {time} -J");
         let reference = measure(&lab, "iperf3", "-J", &line);
         let actual = measure(&lab, WEIGHBRIDGE, "-J", &line);
-        assert_eq!(keys(&actual.0), keys(&reference.0), "client: {case}");
+        // A busy machine may miss the rate, which iperf3 does not tell.
+        let mut client = keys(&actual.0);
+        client.retain(|key| key != ".warning");
+        assert_eq!(client, keys(&reference.0), "client: {case}");
         assert_eq!(keys(&actual.1), keys(&reference.1), "server: {case}");
     }
 }
@@ -115,6 +120,11 @@ fn mask_figures(text: &str) -> String {
     out
 }
 
+/// The output of a client without the line that a rate was not reached.
+fn without_warning(text: &str) -> String {
+    text.split_inclusive('\n').filter(|line| !line.starts_with("warning: the rate was not reached")).collect()
+}
+
 #[test]
 fn text_has_the_lines_of_iperf3() {
     if !has_iperf3() {
@@ -128,7 +138,9 @@ fn text_has_the_lines_of_iperf3() {
     {
         let case = &case[..];
         let reference = measure(&lab, "iperf3", "", case);
-        let actual = measure(&lab, WEIGHBRIDGE, "", case);
+        // Other tests may keep the processor from a rate, which is a warning.
+        let (client, server) = measure(&lab, WEIGHBRIDGE, "", case);
+        let actual = (without_warning(&client), server);
         assert_eq!(mask_figures(&actual.0), mask_figures(&reference.0), "client: {case}\n{}", reference.0);
         // iperf3's server has an interval more, of the milliseconds after the end, and lines on streams as they come.
         let header = |text: &str| mask_figures(text).lines().take(5).map(str::to_owned).collect::<Vec<_>>();
@@ -139,7 +151,12 @@ fn text_has_the_lines_of_iperf3() {
 #[test]
 fn json_can_be_imported() {
     let Some(lab) = Lab::new(2) else { return };
-    let (client, _) = measure(&lab, WEIGHBRIDGE, "", "-t 1 -J --get-server-output");
+    let (client, server) = measure(&lab, WEIGHBRIDGE, "-J", "-t 0.3 -b 10M -J --get-server-output");
+    let server = parse(&server);
+    // A server knows its own CPU time, and not that of the client, nor the rate at which it sends.
+    let cpu = &server["end"]["cpu_utilization_percent"];
+    assert!(cpu["host_total"].as_f64().unwrap() > 0.0 && cpu["remote_total"].is_null(), "{cpu}");
+    assert!(server["start"]["test_start"]["target_bitrate"].is_null(), "{server}");
     assert!(parse(&client)["server_output_json"]["end"]["sum_received"]["bytes"].as_u64().unwrap() > 0);
     lab.write("report.json", &client);
     let imported = lab.run("import report.json --into R");
@@ -150,7 +167,7 @@ fn json_can_be_imported() {
 
 #[test]
 fn options_are_those_of_iperf3() {
-    let line = "-t 1 -J -w 64K -M 1000 -C reno -S 0x10 -N -4 -l 10K -A 0 -B 10.77.0.1 -T name";
+    let line = "-t 0.3 -J -w 64K -M 1000 -C reno -S 0x10 -N -4 -l 10K -A 0 -B 10.77.0.1 -T name";
     let Some((client, _)) = measure_here(line) else { return };
     let report = parse(&client);
     let start = &report["start"];
@@ -238,7 +255,7 @@ fn a_server_limits_the_rate_and_the_time_without_clients() {
     let Some(lab) = Lab::new(2) else { return };
     let server = serve(&lab, WEIGHBRIDGE, "net iperf3 -s --server-bitrate-limit 20M/1", PORT);
     // As requested, or as measured.
-    for options in ["-b 15M -P 2", "-t 20"] {
+    for options in ["-b 15M -P 2", "-t 20 --fq-rate 100M"] {
         let ran = lab.run(&format!("net iperf3 -c {} {options} -J", SERVER.v4()));
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(parse(&ran.out)["error"].as_str().unwrap().contains("--server-bitrate-limit"), "{ran:?}");
@@ -263,7 +280,7 @@ fn a_server_runs_in_the_background() {
     });
     let (_, pid) = started.err.trim().rsplit_once(' ').unwrap();
     let process = format!("/proc/{}", pid.parse::<u32>().unwrap());
-    let ran = lab.run(&format!("net iperf3 -c {} -t 1", SERVER.v4()));
+    let ran = lab.run(&format!("net iperf3 -c {} -t 0.3", SERVER.v4()));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     eventually(
         "the server ends",
@@ -296,11 +313,16 @@ fn what_is_not_supported_is_refused_with_the_reason() {
 #[test]
 fn output_is_streamed_or_appended_to_a_file() {
     let Some(lab) = Lab::new(2) else { return };
-    let (stream, _) = measure(&lab, WEIGHBRIDGE, "", "-t 1 -i 0.5 --json-stream");
-    let events: Vec<String> = stream.lines().map(|line| parse(line)["event"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(events, ["start", "interval", "interval", "end"]);
+    let (stream, _) = measure(&lab, WEIGHBRIDGE, "", "-t 0.4 -i 0.2 --json-stream");
+    let events: Vec<Value> = stream.lines().map(parse).collect();
+    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(names, ["start", "interval", "interval", "end"]);
+    // What the sender counts after the last interval is in it.
+    let bytes = |sum: &Value| sum["bytes"].as_u64().unwrap();
+    let intervals = events[1..3].iter().map(|event| bytes(&event["data"]["sum"])).sum::<u64>();
+    assert_eq!(intervals, bytes(&events[3]["data"]["sum_sent"]), "{stream}");
     for _ in 0..2 {
-        let (out, _) = measure(&lab, WEIGHBRIDGE, "", "-t 1 --logfile log");
+        let (out, _) = measure(&lab, WEIGHBRIDGE, "", "-t 0.3 --logfile log");
         assert_eq!(out, "");
     }
     let log = std::fs::read_to_string(lab.path("log")).unwrap();
@@ -311,7 +333,7 @@ fn output_is_streamed_or_appended_to_a_file() {
 fn ipv6_is_used_on_request() {
     let Some(lab) = Lab::new(2) else { return };
     let server = serve(&lab, WEIGHBRIDGE, "net iperf3 -s -1", PORT);
-    let ran = lab.run(&format!("net iperf3 -6 -c {} -t 1 -J", SERVER.v6()));
+    let ran = lab.run(&format!("net iperf3 -6 -c {} -t 0.3 -J", SERVER.v6()));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(parse(&ran.out)["start"]["connected"][0]["remote_host"], SERVER.v6().to_string());
     drop(server);
@@ -454,7 +476,7 @@ fn finite_amounts_are_exact_over_all_streams() {
 fn an_interrupted_test_has_the_figures_until_then() {
     let Some(lab) = Lab::new(2) else { return };
     let server = serve(&lab, WEIGHBRIDGE, "net iperf3 -s -1", PORT);
-    let client = lab.start(CLIENT, &format!("net iperf3 -c {} -t 20 -J -R", SERVER.v4()));
+    let client = lab.start(CLIENT, &format!("net iperf3 -c {} -t 20 -b 100M -J -R", SERVER.v4()));
     std::thread::sleep(std::time::Duration::from_millis(1600));
     client.signal(rustix::process::Signal::INT);
     let ran = client.finish();

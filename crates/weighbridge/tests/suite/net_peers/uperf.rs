@@ -13,7 +13,7 @@ use crate::net_faults::result::ProgramResult;
 const WEIGHBRIDGE: &str = env!("CARGO_BIN_EXE_weighbridge");
 const PROFILE: &str = r#"<profile name="demo"><group nthreads="2">
     <transaction><flowop type="connect" options="remotehost=$h protocol=$proto"/></transaction>
-    <transaction duration="500ms"><flowop type="write" options="size=8k"/><flowop type="read" options="size=64"/></transaction>
+    <transaction duration="200ms"><flowop type="write" options="size=8k"/><flowop type="read" options="size=64"/></transaction>
     <transaction><flowop type="disconnect"/></transaction></group></profile>"#;
 
 /// Runs the profile with these options.
@@ -52,7 +52,7 @@ fn mask_figures(text: &str) -> String {
 fn a_rate_that_is_not_reached_is_in_the_first_line_of_the_result() {
     let Some(lab) = Lab::new(2) else { return };
     for (rate, unit) in [
-        (("duration=\"500ms\"", "duration=\"500ms\" rate=\"100m\""), "rounds"),
+        (("duration=\"200ms\"", "duration=\"200ms\" rate=\"100m\""), "rounds"),
         (("size=8k", "size=8k rate=100m"), "executions"),
     ] {
         let ran = measure_profile(&lab, &PROFILE.replace(rate.0, rate.1), "");
@@ -122,7 +122,7 @@ fn everything_is_printed_in_uperfs_layout() {
 #[test]
 fn lines_for_scripts_are_those_of_uperf() {
     let Some(lab) = Lab::new(2) else { return };
-    let ran = measure(&lab, "-R -i 0.2");
+    let ran = measure(&lab, "-R -i 0.05");
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let fields = |line: &str| {
         let words: Vec<(String, String)> = line

@@ -6,20 +6,20 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use wb_net::control::{ControlLimits, Credentials};
 use wb_net::engine::clock;
-use wb_net::engine::protocol::{EngineProgress, Settings, StrandProgress};
+use wb_net::engine::protocol::{EngineErrorKind, EngineProgress, Settings, StrandProgress};
 use wb_net::engine::raw_log::LatencyRecord;
 use wb_net::engine::usage::Usage;
 use wb_net::language::{Extent, FlowopAction, Group, MAX_UDP_PAYLOAD, NetProfile, Protocol};
 use wb_net::presets::{self, PresetConfig};
 use wb_net::result::{RunResult, RunStatus};
 use wb_net::session::client::ClientRun;
-use wb_net::session::coordinator::RunObserver;
+use wb_net::session::coordinator::{RunFailure, RunObserver};
 use wb_report::net::iperf3::json::{CpuUsage, Identity, JsonReport};
 use wb_report::net::iperf3::text::TextReport;
 use wb_report::net::iperf3::{Amount, Samples, Side, Test};
 use wb_session::program::runtime;
 
-use super::{Output, OutputForm, event, fail, identity};
+use super::{BUSY, Output, OutputForm, event, fail, identity};
 use crate::cli::net::iperf3::{Iperf3Args, Iperf3TestFlags};
 use crate::commands::net::outcome::{report_outcome, start_error};
 use crate::commands::net::serve::wait_for_signal;
@@ -57,7 +57,7 @@ impl Start {
 
 /// Measures.
 pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Console) -> Result<Exit, Error> {
-    let form = OutputForm::of(args);
+    let form = OutputForm::new(args);
     let identity = identity();
     let Start { address, profile, credentials } = match Start::new(args, host) {
         Ok(start) => start,
@@ -111,6 +111,14 @@ pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Conso
         Ok(record) => record,
         Err(error) => return Err(failed_start(form, &output, &start_error(&error))),
     };
+    let is_busy = matches!(&record.outcome.failure,
+        Some(RunFailure::Engine { error, .. }) if error.kind == EngineErrorKind::Busy);
+    if is_busy {
+        let error =
+            Error::Usage { what: BUSY.to_owned(), help: "try again later, or start another server with -p".to_owned() };
+        fail(form, &output, &error)?;
+        return Err(error);
+    }
     let result = RunResult::new(&run, record);
     if let Some(failure) = observer.failure.take() {
         return Err(failure);
@@ -119,8 +127,8 @@ pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Conso
     Ok(match &result.outcome {
         RunStatus::Completed | RunStatus::Truncated => Exit::Success,
         RunStatus::Failed { reason } | RunStatus::Lost { reason } => {
-            let (what, help) = describe_failure(reason);
-            Error::Usage { what, help: help.to_owned() }.report(console)
+            let help = "see the output of the server; figures cover what was received".to_owned();
+            Error::Usage { what: reason.clone(), help }.report(console)
         }
         outcome => {
             report_outcome(outcome, console);
@@ -128,14 +136,6 @@ pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Conso
             Exit::Error
         }
     })
-}
-
-/// The message and help of a test that failed, in iperf3's terms.
-fn describe_failure(reason: &str) -> (String, &'static str) {
-    if reason.contains("has reached its limit of 1 session") {
-        return ("the server is busy running a test".to_owned(), "try again later, or start another server with -p");
-    }
-    (reason.to_owned(), "see the output of the server; figures cover what was received")
 }
 
 /// An error before the start, which JSON contains, too.
@@ -323,7 +323,7 @@ impl RunObserver for Observer<'_> {
         let written = match self.form {
             OutputForm::Text => self.output.write_text(&text),
             OutputForm::Json => Ok(()),
-            OutputForm::JsonStream => self.stream_intervals(),
+            OutputForm::JsonStream => self.stream_intervals(false),
         };
         self.failure = self.failure.take().or(written.err());
     }
@@ -340,20 +340,23 @@ impl Observer<'_> {
         }
     }
 
-    /// Prints the documents of what is complete.
-    fn stream_intervals(&mut self) -> Result<(), Error> {
+    /// Prints the documents of intervals of which nothing more is counted; at the end of all.
+    fn stream_intervals(&mut self, is_final: bool) -> Result<(), Error> {
         let json = self.json(CpuUsage::default());
-        let streams = &self.report.test().streams;
-        let complete = streams.iter().map(|stream| self.report.samples().intervals(stream.id).len()).min().unwrap_or(0);
-        if !self.has_start && complete > 0 {
+        let (test, samples) = (self.report.test(), self.report.samples());
+        let has_interval = test.streams.iter().all(|stream| !samples.intervals(stream.id).is_empty());
+        if !self.has_start && has_interval {
             self.output.write_json(&event("start", json.start()), false)?;
         }
+        let counts = test.streams.iter().map(|stream| samples.intervals(stream.id).len());
+        let complete = if is_final { counts.min().unwrap_or(0) } else { samples.settled(test) };
         for index in self.intervals..complete {
-            if let Some(interval) = json.interval(index) {
+            let interval = if is_final { json.final_interval(index) } else { json.interval(index) };
+            if let Some(interval) = interval {
                 self.output.write_json(&event("interval", interval), false)?;
             }
         }
-        self.has_start |= complete > 0;
+        self.has_start |= has_interval;
         self.intervals = complete;
         Ok(())
     }
@@ -408,7 +411,7 @@ impl Observer<'_> {
             }
             OutputForm::JsonStream => {
                 let end = json.end();
-                self.stream_intervals()?;
+                self.stream_intervals(true)?;
                 if let Some(warning) = warning {
                     self.output.write_json(&event("warning", json!(warning)), false)?;
                 }

@@ -41,6 +41,9 @@ pub(super) fn iperf3(args: &Iperf3Args, console: &Console) -> Result<Exit, Error
     }
 }
 
+/// Why a server of one test at a time refuses a client.
+const BUSY: &str = "the server is busy running a test";
+
 /// Set in the process that serves in the background.
 const DAEMON: &str = "WEIGHBRIDGE_IPERF3_DAEMON";
 
@@ -72,7 +75,6 @@ fn event(name: &str, data: Value) -> Value {
     json!({ "event": name, "data": data })
 }
 
-/// The form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputForm {
     Text,
@@ -83,7 +85,7 @@ enum OutputForm {
 }
 
 impl OutputForm {
-    fn of(args: &Iperf3Args) -> Self {
+    fn new(args: &Iperf3Args) -> Self {
         match (args.json, args.json_stream) {
             (true, _) => Self::Json,
             (_, true) => Self::JsonStream,

@@ -11,7 +11,7 @@ use wb_report::net::iperf3::json::{CpuUsage, Identity, JsonReport};
 use wb_report::net::iperf3::text::{TextReport, listening};
 use wb_report::net::iperf3::{Side, Test};
 
-use super::{Output, OutputForm, fail, identity};
+use super::{BUSY, Output, OutputForm, fail, identity};
 use crate::cli::net::iperf3::Iperf3Args;
 use crate::commands::net::serve::{ServerConfig, ServerEnd, SessionLog, run_server};
 use crate::commands::net::trust;
@@ -21,7 +21,7 @@ use crate::exit::Exit;
 
 /// Serves one test after the other.
 pub(super) fn run(args: &Iperf3Args, output: Output, console: &Console) -> Result<Exit, Error> {
-    let form = OutputForm::of(args);
+    let form = OutputForm::new(args);
     let any = if args.version4 { Ipv4Addr::UNSPECIFIED.into() } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
     let config = ServerConfig {
         address: SocketAddr::new(args.bind.unwrap_or(any), args.port),
@@ -98,6 +98,7 @@ struct State {
 struct RunningTest {
     report: TextReport,
     identity: Identity,
+    cpu: CpuUsage,
 }
 
 impl Reporter {
@@ -132,7 +133,7 @@ impl Reporter {
                     self.output.write_text(&report.heading())?;
                 }
                 let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                state.running = Some(RunningTest { report, identity });
+                state.running = Some(RunningTest { report, identity, cpu: CpuUsage::default() });
                 Ok(())
             }
             ServerEvent::StrandProgress(_, progress) => {
@@ -140,6 +141,13 @@ impl Reporter {
                 let Some(running) = &mut state.running else { return Ok(()) };
                 let lines = running.report.push(progress);
                 if self.form == OutputForm::Text { self.output.write_text(&lines) } else { Ok(()) }
+            }
+            ServerEvent::RunMeasured(_, usage, seconds) => {
+                let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(running) = &mut state.running {
+                    running.cpu = CpuUsage { host: Some(*usage), remote: None, seconds: *seconds };
+                }
+                Ok(())
             }
             ServerEvent::SessionEnded(_, outcome) => {
                 let running = self.state.lock().unwrap_or_else(PoisonError::into_inner).running.take();
@@ -151,6 +159,11 @@ impl Reporter {
                 }
                 if self.once { Ok(()) } else { self.announce() }
             }
+            ServerEvent::Busy(from, _) => {
+                // The test that is running goes on, and is reported.
+                self.log.print_refusal(*from, &BUSY);
+                Ok(())
+            }
             ServerEvent::Refused(..) => {
                 self.log.print(event);
                 Ok(())
@@ -160,11 +173,10 @@ impl Reporter {
     }
 
     fn finish(&self, running: RunningTest, outcome: &SessionOutcome) -> Result<(), Error> {
-        let RunningTest { mut report, identity } = running;
+        let RunningTest { mut report, identity, cpu } = running;
         match self.form {
-            OutputForm::Text => self.output.write_text(&report.summary(None, None, CpuUsage::default())),
+            OutputForm::Text => self.output.write_text(&report.summary(None, None, cpu)),
             OutputForm::Json | OutputForm::JsonStream => {
-                let cpu = CpuUsage::default();
                 let json = JsonReport {
                     test: report.test(),
                     identity: &identity,

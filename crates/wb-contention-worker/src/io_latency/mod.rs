@@ -1,0 +1,75 @@
+//! Latencies of a block device per second, from the tracepoints of the block layer.
+//!
+//! Histogram triggers of tracefs ([`tracing`]) count them in the kernel, from the issue of a request to its completion.
+//! `weighbridge exec io-latency` ([`watch`]) reads them on the worker once a second.
+
+mod histogram;
+mod resources;
+pub mod tracing;
+pub mod watch;
+
+use wb_agent::{Command, Process, Stream};
+use wb_model::Nanos;
+
+pub use histogram::LatencyHistogram;
+pub use watch::{CostReport, LatencyReport, WatchConfig};
+
+use super::ContentionError;
+use super::prepared_worker::PreparedWorker;
+
+/// A measurement that is running.
+#[derive(Debug)]
+pub struct LatencyWatch {
+    process: Process,
+    /// Bytes of its output that [`LatencyWatch::new_reports`] has read.
+    consumed: usize,
+}
+
+/// How long its start and its end may take on a machine without free memory.
+const PATIENCE: Nanos = Nanos(60_000_000_000);
+/// SIGTERM.
+const TERMINATE: i32 = 15;
+
+impl LatencyWatch {
+    /// Starts to watch the device of a bench, until [`LatencyWatch::finish`]. The triggers are removed with the group.
+    ///
+    /// # Errors
+    /// If the kernel has no histogram triggers, or tracefs is not mounted.
+    pub async fn start(prepared: &PreparedWorker) -> Result<Self, ContentionError> {
+        let worker = prepared.worker();
+        let tracefs = tracing::find_mount(worker).await?;
+        let io_stat = prepared.root_io_stat();
+        let config = WatchConfig::new(&tracefs, prepared.device(), io_stat);
+        let resource = tracing::resource(&config);
+        prepared.group().apply_change(resource, Some(tracing::ON.to_owned())).await?;
+        let json = serde_json::to_string(&config).map_err(|error| ContentionError::output("io-latency", error))?;
+        let process = prepared.group().spawn(Command::new([worker.program(), "exec", "io-latency", &json])).await?;
+        Ok(Self { process, consumed: 0 })
+    }
+
+    /// The seconds measured since the last call.
+    ///
+    /// # Errors
+    /// If the worker is lost, or a line of the output is invalid.
+    pub async fn new_reports(&mut self) -> Result<Vec<LatencyReport>, ContentionError> {
+        let output = self.process.read_output_from(Stream::Stdout, self.consumed).await?;
+        let complete = output.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
+        self.consumed += complete;
+        super::report_lines::parse("io-latency", &output[..complete]).map(|lines| lines.reports)
+    }
+
+    /// Ends the measurement.
+    ///
+    /// # Errors
+    /// If it has failed, or the worker is lost.
+    pub async fn finish(self) -> Result<Vec<LatencyReport>, ContentionError> {
+        self.process.signal(TERMINATE).await?;
+        let output = self.process.wait(Some(PATIENCE)).await?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if !stderr.trim().is_empty() {
+            let reason = format!("{}: {}", output.exit_reason, stderr.trim());
+            return Err(ContentionError::Process { program: "io-latency".to_owned(), reason });
+        }
+        super::report_lines::parse("io-latency", &output.stdout).map(|lines| lines.reports)
+    }
+}

@@ -1,0 +1,31 @@
+//! Benches of which results are read.
+
+use wb_diagnostics::{Diagnostics, SourceText};
+
+use super::{BenchSpec, reader};
+use crate::stage::{Instance, InstanceLabel};
+
+/// A selection of results: of a bench, of one instance of it, or of the label that is shown for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SelectedBench {
+    /// The bench, with properties for `solve`.
+    pub spec: BenchSpec,
+    label: Option<InstanceLabel>,
+}
+
+impl SelectedBench {
+    /// Parses an argument of a reading command.
+    ///
+    /// # Errors
+    /// All mistakes, each with its position.
+    pub fn parse(text: &str) -> Result<Self, Diagnostics> {
+        let source = SourceText::new("command line", text);
+        let (bench, label, groups) = reader::split_instance(&source)?;
+        Ok(Self { spec: BenchSpec::read(&source, bench, groups)?, label })
+    }
+
+    /// Whether it includes an instance.
+    pub fn includes(&self, instance: &Instance) -> bool {
+        instance.is_selected(self.spec.bench(), self.spec.id.as_deref(), self.label.as_ref())
+    }
+}

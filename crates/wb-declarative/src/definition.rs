@@ -1,0 +1,154 @@
+//! A validated definition: what is built, started, measured, extracted and checked.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
+use wb_agent::{Capture, Stream};
+use wb_model::{Declaration, Nanos, Sha256};
+use wb_test::test::NamedFile;
+
+use super::check::Check;
+use super::file_hashes::FileHashes;
+use super::metric::{MetricDefinition, MetricSource};
+use super::params::MachineParam;
+use super::raw::{self, TargetFolder};
+use super::sample_output::{OutputSource, RUN_NAME};
+use super::template::{CommandTemplate, Template};
+
+/// A validated definition.
+#[derive(Debug)]
+pub(super) struct Definition {
+    pub(super) declaration: Declaration,
+    /// Hash of its text and included files.
+    pub(super) digest: Sha256,
+    pub(super) folder: Option<String>,
+    /// Files that it includes from its folder, with the hashes of their content.
+    pub(super) included_files: Vec<(NamedFile, Sha256)>,
+    pub(super) file_hashes: FileHashes,
+    pub(super) machine_params: Vec<MachineParam>,
+    pub(super) requirement_templates: Vec<RequirementTemplate>,
+    pub(super) files: Vec<File>,
+    pub(super) build: Vec<CommandTemplate>,
+    pub(super) built_programs: Vec<String>,
+    pub(super) setup: Vec<CommandTemplate>,
+    pub(super) services: Vec<Service>,
+    pub(super) measured_program: MeasuredProgram,
+    pub(super) env: Vec<(String, Template)>,
+    pub(super) stdout: StdoutPolicy,
+    pub(super) duration_control: DurationControl,
+    /// Factors of the amount of work: the program divides it by them.
+    pub(super) work_factors: Vec<Template>,
+    pub(super) estimate: Option<Nanos>,
+    pub(super) metrics: Vec<MetricDefinition>,
+    pub(super) checks: Vec<Check>,
+    pub(super) same_output: Option<SameOutput>,
+    pub(super) cleanup: Vec<CommandTemplate>,
+    pub(super) needs_port: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum MeasuredProgram {
+    /// A command whose output is parsed.
+    Command(CommandTemplate),
+    /// A program that implements the protocol of runners.
+    Runner(CommandTemplate),
+}
+
+/// The part of standard output that is the same in every sample.
+#[derive(Debug)]
+pub(super) enum SameOutput {
+    Whole,
+    /// The match of a regular expression.
+    Matching(Regex),
+}
+
+/// How standard output of the measured command is captured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StdoutPolicy {
+    pub(super) capture: Capture,
+    /// Whether metrics or checks use it.
+    pub(super) is_read: bool,
+}
+
+impl StdoutPolicy {
+    /// Capture mode of one process of a sample. The output of calibration and probe is not used.
+    pub(super) fn capture_for(self, process: &str) -> Capture {
+        match self.capture {
+            Capture::Keep if process != RUN_NAME => Capture::Hash,
+            capture => capture,
+        }
+    }
+
+    /// Advice for the user if there is too much output to capture.
+    pub(super) fn help(self) -> &'static str {
+        if self.is_read {
+            "reduce the output, or write the required part to a file, and refer to it by `file` in metrics and checks"
+        } else {
+            "reduce the output, or remove `stdout = \"keep\"` from the definition"
+        }
+    }
+}
+
+/// What determines the duration of a sample.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum DurationControl {
+    Work(raw::WorkLimits),
+    Time,
+    Fixed,
+}
+
+/// A required program, which may depend on parameters.
+#[derive(Debug)]
+pub(super) struct RequirementTemplate {
+    pub(super) program: Template,
+    pub(super) package: Template,
+    pub(super) version: Vec<String>,
+}
+
+/// A file that is written into a private folder.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) name: String,
+    pub(super) folder: TargetFolder,
+    pub(super) content: FileContent,
+}
+
+#[derive(Debug)]
+pub(super) enum FileContent {
+    Bytes(Vec<u8>),
+    Template(Template),
+    /// The run that recorded the definition has no exact copy, with the reason.
+    Missing(String),
+}
+
+/// A server that runs while samples are taken.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) command: CommandTemplate,
+    pub(super) ready: Readiness,
+    pub(super) limit: Nanos,
+    pub(super) stop: Option<CommandTemplate>,
+}
+
+/// How the readiness of a server is detected.
+#[derive(Debug)]
+pub(super) enum Readiness {
+    Line(Stream, Regex),
+    Port(Template),
+    Command(CommandTemplate),
+}
+
+impl Definition {
+    /// Files of a sample that have to be recorded.
+    pub(super) fn artefact_files(&self) -> BTreeSet<String> {
+        let file_of_metric = |metric: &'_ MetricDefinition| match &metric.source {
+            Some(MetricSource::Output(OutputSource::File(name), _)) => Some(name.clone()),
+            _ => None,
+        };
+        let file_of_check = |check: &Check| match check.output_source() {
+            Some(OutputSource::File(name)) => Some(name.clone()),
+            _ => None,
+        };
+        self.metrics.iter().filter_map(file_of_metric).chain(self.checks.iter().filter_map(file_of_check)).collect()
+    }
+}

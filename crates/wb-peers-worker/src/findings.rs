@@ -1,0 +1,87 @@
+//! Figures that a gate does not refuse, but that a reader has to know to be odd.
+
+use wb_model::Quantity;
+use wb_net::ceiling::Ceiling;
+use wb_peers::plausibility::{Implausibility, asymmetric_rates, clustered_times, quantised_times, slow_start};
+use wb_peers::{Payload, Scenario};
+use wb_test::Measurement;
+
+use super::cell::PeersCell;
+use super::gates::raw_rate;
+use super::study::{ScenarioOutput, median};
+
+/// Interval of the reports of programs such as iperf3, in seconds.
+const REPORT_INTERVAL: f64 = 1.0;
+/// Share of the rate of a raw connection from which on a rate is notable.
+const NOTABLE_SHARE: f64 = 1.1;
+
+/// Bytes by which the kernel's counters may exceed the endpoints' counts: of protocols, and of anything else on the
+/// host.
+const FOREIGN_BYTES: u64 = 8 << 20;
+/// The same as a part of the bytes of the endpoints.
+const FOREIGN_SHARE: f64 = 0.5;
+
+/// Adds a finding if so much else was sent that the counters of the kernel confirm nothing.
+fn add_foreign_traffic(measurement: &mut Measurement, one: &ScenarioOutput) {
+    let iterations = &one.output.iterations;
+    let reported: u64 = iterations.iter().map(|iteration| iteration.sent.saturating_add(iteration.received)).sum();
+    let counted = one.traffic.sent().max(one.traffic.received());
+    let allowed = reported + FOREIGN_BYTES.max((reported as f64 * FOREIGN_SHARE) as u64);
+    if counted > allowed {
+        let bytes = |bytes: u64| Quantity { value: bytes as f64, unit: "B" };
+        measurement.findings.push(format!(
+            "{}: the interfaces of the dialer's host counted {}, the endpoints {}: with so much other traffic these \
+             counters do not show whether both sides lie alike",
+            one.name,
+            bytes(counted),
+            bytes(reported)
+        ));
+    }
+}
+
+/// Adds what is implausible about the scenarios of a sample.
+pub(super) fn add_findings(
+    measurement: &mut Measurement,
+    cell: &PeersCell,
+    measured: &[&ScenarioOutput],
+    ceiling: &Ceiling,
+) {
+    let mut add = |name: &str, implausible: Option<Implausibility>| {
+        measurement.findings.extend(implausible.map(|it| format!("{name}: {}", it.figures)));
+    };
+    for one in measured {
+        let durations = one.durations();
+        if one.run.fixed_time().is_some() {
+            continue;
+        }
+        add(&one.name, clustered_times(&durations, Some(cell.params.iteration_limit.seconds())));
+        if one.run.scenario.is_rate() {
+            add(&one.name, quantised_times(&durations, REPORT_INTERVAL));
+            let bytes = one.run.bytes() as f64;
+            let shortest = durations.iter().copied().fold(f64::INFINITY, f64::min);
+            add(&one.name, slow_start(bytes, shortest, ceiling.median_round_trip));
+        }
+    }
+    if cell.payload != Payload::Wire {
+        measurement.findings.push(format!(
+            "the payload is {}: it is compared neither with bytes on interfaces nor with the rate of a raw connection",
+            cell.payload.name()
+        ));
+    }
+    for one in measured.iter().filter(|_| cell.payload == Payload::Wire) {
+        add_foreign_traffic(measurement, one);
+        let share = one.rates().iter().copied().fold(0.0, f64::max) / raw_rate(&one.run, ceiling);
+        if one.run.scenario.is_rate() && share > NOTABLE_SHARE {
+            measurement.findings.push(format!(
+                "{}: an iteration reached {:.0} % of a raw TCP connection between the same CPUs",
+                one.name,
+                share * 100.0
+            ));
+        }
+    }
+    let rate = |scenario| median(&measured.iter().find(|one| one.run.scenario == scenario)?.rates());
+    if let (Some(upload), Some(download)) = (rate(Scenario::Upload), rate(Scenario::Download)) {
+        let found = asymmetric_rates(upload, download);
+        measurement.findings.extend(found.map(|found| format!("rates: {}", found.figures)));
+    }
+}

@@ -1,0 +1,84 @@
+//! Failures of an attempt at a sample.
+
+use wb_agent::WorkerError;
+use wb_model::{AttemptOutcome, Nanos, WorkerName};
+
+/// Why an attempt did not complete.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Failure {
+    /// It reached its time limit.
+    #[error("not done after {after}")]
+    Timeout { after: Nanos },
+    /// One of its processes failed.
+    #[error("{status}")]
+    Crashed {
+        /// Which process, and how it ended.
+        status: String,
+    },
+    /// It could not be started.
+    #[error("{reason}")]
+    Refused {
+        /// The reason, and what to do.
+        reason: String,
+    },
+    #[error("cancelled")]
+    Cancelled,
+    #[error("lost {worker}: {reason}")]
+    Lost { worker: WorkerName, reason: String },
+}
+
+impl Failure {
+    /// It could not be started.
+    pub fn refused(reason: impl Into<String>) -> Self {
+        Self::Refused { reason: reason.into() }
+    }
+
+    /// One of its processes failed.
+    pub fn crashed(status: impl Into<String>) -> Self {
+        Self::Crashed { status: status.into() }
+    }
+
+    /// The failure that the prepared state is not the state that the test prepares.
+    pub fn foreign_state() -> Self {
+        Self::refused("prepared state belongs to another test")
+    }
+
+    /// Prefixes the failure with its worker, for cells with several workers.
+    pub fn on_worker(self, worker: &WorkerName) -> Self {
+        match self {
+            Self::Crashed { status } => Self::Crashed { status: format!("on {worker}: {status}") },
+            Self::Refused { reason } => Self::Refused { reason: format!("on {worker}: {reason}") },
+            other @ (Self::Timeout { .. } | Self::Cancelled | Self::Lost { .. }) => other,
+        }
+    }
+
+    /// Marks the failure as one of the cleanup after a sample.
+    pub fn in_cleanup(self) -> Self {
+        match self {
+            Self::Crashed { status } => Self::Crashed { status: format!("cleanup failed: {status}") },
+            Self::Refused { reason } => Self::Refused { reason: format!("cleanup failed: {reason}") },
+            Self::Timeout { after } => Self::Crashed { status: format!("cleanup failed: not done after {after}") },
+            other @ (Self::Cancelled | Self::Lost { .. }) => other,
+        }
+    }
+
+    /// Converts the failure into the outcome of its attempt.
+    pub fn outcome(&self) -> AttemptOutcome {
+        match self.clone() {
+            Self::Timeout { after } => AttemptOutcome::Timeout { after },
+            Self::Crashed { status } => AttemptOutcome::Crashed { status },
+            Self::Refused { reason } => AttemptOutcome::Refused { reason },
+            Self::Cancelled => AttemptOutcome::Cancelled,
+            Self::Lost { worker, reason } => AttemptOutcome::Lost { worker, reason },
+        }
+    }
+}
+
+impl From<WorkerError> for Failure {
+    fn from(error: WorkerError) -> Self {
+        match error {
+            WorkerError::Lost { worker, reason } => Self::Lost { worker, reason },
+            other => Self::refused(other.to_string()),
+        }
+    }
+}
