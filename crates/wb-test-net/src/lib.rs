@@ -11,6 +11,7 @@
 )]
 
 mod libvirt;
+mod processes;
 mod sshd;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -19,7 +20,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use libvirt::Libvirt;
-pub use sshd::{SshHosts, SshdConfig, is_alive, wait_until};
+pub use processes::{children, is_alive, kill_after_children, suspend, wait_until};
+pub use sshd::{SshHosts, SshdConfig};
 
 /// A host, identified by its position on the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

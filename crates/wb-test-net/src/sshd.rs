@@ -4,11 +4,10 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::{Host, TestNetwork};
+use crate::{Host, TestNetwork, is_alive, wait_until};
 
 /// Deviations of a host's sshd from the default.
 #[derive(Debug, Default)]
@@ -169,20 +168,5 @@ impl Drop for SshHosts {
             let _ = server.kill();
             let _ = server.wait();
         }
-    }
-}
-
-/// Whether a process exists and is not a zombie.
-pub fn is_alive(pid: u32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    !status.is_empty() && !status.contains("State:\tZ")
-}
-
-/// Waits for a condition; the timeout of 90 s is for machines under load.
-pub fn wait_until(description: &str, mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(90), "timed out waiting for {description}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }

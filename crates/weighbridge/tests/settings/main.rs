@@ -14,9 +14,7 @@ mod neighbours;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use wb_test_net::wait_until;
-
-use rustix::process::{Pid, Signal, kill_process};
+use wb_test_net::{kill_after_children, suspend, wait_until};
 
 use crate::killed::Occurrences;
 use crate::lab::{CommandResult, Lab};
@@ -29,26 +27,6 @@ const SLOW: &str = "sleep 1; echo figure: $(cat /proc/sys/kernel/randomize_va_sp
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap().trim().to_owned()
-}
-
-/// The children of a process.
-fn children(pid: u32) -> Vec<u32> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
-}
-
-/// Kills a process, and waits for its end: the kernel may take a while to end all of its threads.
-fn kill(pid: u32) {
-    signal(pid, Signal::KILL);
-    wait_until("the end of a killed process", || {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
-        stat.is_empty() || (stat.contains(") Z ") && threads <= 1)
-    });
-}
-
-fn signal(pid: u32, signal: Signal) {
-    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
 /// Exclusive access to the machine; `None`, with a message, without the rights to change it.
@@ -187,6 +165,16 @@ fn settings_are_applied_and_reverted() {
     let Some(_machine) = machine() else { return };
     let lab = Lab::new();
     lab.define_script("slow", SLOW);
+    // A run sets its knobs for a moment before it measures, to see whether they can be set.
+    let started = lab.path("started");
+    lab.define_script("unending", &format!("touch {}; sleep 1000; echo figure: 1", started.display()));
+    let measure_unending = |into: &str| {
+        let run = lab.start(&format!("run unending:knobs.aslr=0 --into {into} --min-time 1ms"));
+        wait_until("the test", || started.exists());
+        std::fs::remove_file(&started).unwrap();
+        assert_eq!(read(ASLR), "0", "{into}");
+        run
+    };
     let (aslr, rate) = (read(ASLR), read(RATE));
     assert!(aslr != "0" && rate != "777", "the machine has default settings");
     assert_eq!(lab.weighbridge("tune status --json").json()["changed"], serde_json::json!([]));
@@ -250,22 +238,17 @@ fn settings_are_applied_and_reverted() {
     assert_eq!(read(ASLR), aslr);
 
     // The controller is killed: its agent reverts everything.
-    let mut run = lab.start("run slow:knobs.aslr=0 --into K --min-time 1ms");
-    wait_until("the knob", || read(ASLR) == "0");
+    let mut run = measure_unending("K");
     run.kill().unwrap();
     run.wait().unwrap();
     wait_until("the settings to be restored", || read(ASLR) == aslr);
 
     // Controller and agent are killed: `tune revert` restores the settings and removes leftover files.
     let killed = |into: &str| {
-        let mut run = lab.start(&format!("run slow:knobs.aslr=0 --into {into} --min-time 1ms"));
-        wait_until("the knob", || read(ASLR) == "0");
-        // Stopped, the controller cannot react to the death of its agent, nor the agent to that of the controller.
-        signal(run.id(), Signal::STOP);
-        children(run.id()).into_iter().for_each(kill);
-        run.kill().unwrap();
-        run.wait().unwrap();
-        assert_eq!(read(ASLR), "0");
+        let run = measure_unending(into);
+        suspend(&run);
+        kill_after_children(run);
+        assert_eq!(read(ASLR), "0", "{into}");
     };
     let leftovers = || {
         let entries = std::fs::read_dir(lab.path("")).unwrap().flatten();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rustix::process::{Pid, Signal, kill_process};
+use wb_test_net::{children, suspend};
 
 use crate::lab::Lab;
 
@@ -56,7 +57,7 @@ impl End {
             Self::Interrupt => signal(controller, Signal::INT),
             Self::Controller => signal(controller, Signal::KILL),
             Self::Both => {
-                signal(controller, Signal::STOP);
+                suspend(child);
                 let agents = children(child.id());
                 agents.iter().for_each(|agent| signal(*agent, Signal::STOP));
                 agents.iter().for_each(|agent| signal(*agent, Signal::KILL));
@@ -65,16 +66,6 @@ impl End {
         }
         child.wait().unwrap();
     }
-}
-
-/// The children of all threads of a process.
-fn children(pid: u32) -> Vec<Pid> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    lists
-        .flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-        .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
-        .collect()
 }
 
 fn is_left(lab: &Lab) -> bool {

@@ -1,9 +1,9 @@
 //! Profiles without guests: applied to hosts and reverted.
 
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Child;
 
-use wb_test_net::wait_until;
+use wb_test_net::{kill_after_children, suspend, wait_until};
 
 use crate::json_schema::validate;
 use crate::lab::Lab;
@@ -29,17 +29,10 @@ pub(crate) fn define_file_and_flag(lab: &Lab, head: &str) -> [PathBuf; 2] {
     [file, flag]
 }
 
-/// Kills a run and its agents, so that neither can revert anything. The run is suspended first, because it would start
-/// another agent. The agents are not: a suspended one would continue when its process group becomes orphaned.
-fn kill_with_agents(mut run: Child) {
-    let id = run.id().to_string();
-    assert!(Command::new("kill").args(["-STOP", &id]).status().unwrap().success());
-    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
-    let agents: Vec<&str> = children.split_whitespace().collect();
-    assert!(!agents.is_empty());
-    assert!(Command::new("kill").arg("-KILL").args(&agents).status().unwrap().success());
-    run.kill().unwrap();
-    run.wait().unwrap();
+/// Kills a run and its agents, so that neither can revert anything.
+fn kill_with_agents(run: Child) {
+    suspend(&run);
+    kill_after_children(run);
 }
 
 #[test]
