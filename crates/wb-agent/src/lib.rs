@@ -21,12 +21,12 @@ pub mod worker;
 pub use clock::ClockOffset;
 pub use protocol::{
     ActiveRuns, AgentSession, Arrival, Capture, CleanupCommand, Command, Controller, EntryKind, ExitReason, Fault,
-    FileEntry, InstalledProgram, OutputDigest, PlacementReport, RecoveryReport, RevertedChange, SessionConfig, Stream,
-    TeardownReport, TuneReport, UnrevertedChanges,
+    FileEntry, InstalledProgram, OutputDigest, OutputStream, PlacementReport, RecoveryReport, RevertedChange,
+    SessionConfig, TeardownReport, TuneReport, UnrevertedChanges,
 };
 pub use server::{AgentError, RUN, announced_runs, serve};
 pub use stdio::stdio;
 pub use worker::{
-    Connection, Group, Process, ProcessOutput, ProcessStart, Recording, Scratch, SynchronizedStart, TelemetryRecord,
-    Worker, WorkerError, start_synchronized,
+    Connection, Process, ProcessOutput, ProcessStart, Recording, Scratch, SynchronizedStart, TeardownGroup,
+    TelemetryRecord, Worker, WorkerError, start_synchronized,
 };

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_agent::{Command, Group, Process, RevertedChange, Worker, WorkerError};
+use wb_agent::{Command, Process, RevertedChange, TeardownGroup, Worker, WorkerError};
 use wb_model::Bytes;
 use wb_sys::cgroup::controllers::{ControllerMount, ON, controller_resource, group_resource};
 use wb_sys::cgroup::io_cost::{self, IocostModel, IocostQos};
@@ -137,7 +137,7 @@ impl Preparation {
 #[derive(Debug)]
 pub struct PreparedWorker {
     worker: Worker,
-    group: Group,
+    group: TeardownGroup,
     mount: Option<ControllerMount>,
     device: BlockDevice,
     requirements: RequirementReport,
@@ -279,7 +279,7 @@ impl PreparedWorker {
     }
 
     /// The group of the bench, whose processes and changes end with it.
-    pub fn group(&self) -> &Group {
+    pub fn group(&self) -> &TeardownGroup {
         &self.group
     }
 

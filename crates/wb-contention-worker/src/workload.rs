@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
-use wb_agent::{Command, ExitReason, Process, ProcessOutput, Stream};
+use wb_agent::{Command, ExitReason, OutputStream, Process, ProcessOutput};
 use wb_hashd::{HashdConfig, HashdReport};
 use wb_kernels::memory_hog::{MemoryHogConfig, MemoryHogReport};
 use wb_model::{Bytes, Nanos};
@@ -64,13 +64,13 @@ impl Reporter {
 
     /// The reports so far.
     pub(super) async fn reports<R: DeserializeOwned>(&self) -> Result<Vec<R>, ContentionError> {
-        let output = self.process.read_output(Stream::Stdout).await?;
+        let output = self.process.read_output(OutputStream::Stdout).await?;
         Ok(report_lines::parse(self.program, &output)?.reports)
     }
 
     /// The reports since the last call.
     pub(super) async fn new_reports<R: DeserializeOwned>(&mut self) -> Result<Vec<R>, ContentionError> {
-        let output = self.process.read_output_from(Stream::Stdout, self.consumed).await?;
+        let output = self.process.read_output_from(OutputStream::Stdout, self.consumed).await?;
         let complete = output.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
         self.consumed += complete;
         Ok(report_lines::parse(self.program, &output[..complete])?.reports)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use regex::Regex;
-use wb_agent::{Capture, Stream};
+use wb_agent::{Capture, OutputStream};
 use wb_model::{Declaration, Nanos, Sha256};
 use wb_test::test::NamedFile;
 
@@ -133,7 +133,7 @@ pub(super) struct Service {
 /// How the readiness of a server is detected.
 #[derive(Debug)]
 pub(super) enum Readiness {
-    Line(Stream, Regex),
+    Line(OutputStream, Regex),
     Port(Template),
     Command(CommandTemplate),
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use toml::Spanned;
-use wb_agent::{Capture, Stream};
+use wb_agent::{Capture, OutputStream};
 use wb_diagnostics::{Diagnostic, SourceText};
 use wb_model::{Declaration, Param, Scope, Sha256, TestName};
 use wb_record::definition_files::{DefinitionFile, FileCopy, LARGEST_COPY};
@@ -301,8 +301,8 @@ impl Parser<'_> {
     fn parse_service(&mut self, raw: &raw::Service) -> Result<Service, Diagnostic> {
         let ready = raw.ready.get_ref();
         let stream = match ready.stream {
-            raw::Stream::Stdout => Stream::Stdout,
-            raw::Stream::Stderr => Stream::Stderr,
+            raw::Stream::Stdout => OutputStream::Stdout,
+            raw::Stream::Stderr => OutputStream::Stderr,
         };
         let ready = match (&ready.line, &ready.port, &ready.command) {
             (Some(line), None, None) => Readiness::Line(stream, compile_regex(&self.text, line)?),

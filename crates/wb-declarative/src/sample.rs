@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wb_agent::{Command, ExitReason, Scratch, Stream};
+use wb_agent::{Command, ExitReason, OutputStream, Scratch};
 use wb_model::{Nanos, ParamValue, Params, Quantity};
 use wb_test::attempt::{check_success, program_name};
 use wb_test::{Attempt, DEFINITION_FILE_PREFIX, Failure};
@@ -59,7 +59,7 @@ impl Definition {
         };
         for (index, service) in prepared.services.iter().enumerate() {
             attempt.record_service(&format!("service-{index}"), service).await?;
-            for (stream, name) in [(Stream::Stdout, "stdout"), (Stream::Stderr, "stderr")] {
+            for (stream, name) in [(OutputStream::Stdout, "stdout"), (OutputStream::Stderr, "stderr")] {
                 let output = service.read_output(stream).await?;
                 if !output.is_empty() {
                     let end = output.len().saturating_sub(MAX_SERVER_OUTPUT);
@@ -174,7 +174,7 @@ impl Definition {
         let command = self.command(argv, attempt, &bindings, scratch.path())?.stdout(self.stdout.capture_for(name));
         let (program, placement) = (program_name(&command), command.placement.clone());
         let finished = attempt.run_to_end(name, command, &placement).await?;
-        if let ending @ ExitReason::TooMuchOutput { stream: Stream::Stdout, .. } = finished.exit_reason {
+        if let ending @ ExitReason::TooMuchOutput { stream: OutputStream::Stdout, .. } = finished.exit_reason {
             return Err(Failure::crashed(format!("{program}: {ending}: {}", self.stdout.help())));
         }
         check_success(&program, &finished)?;

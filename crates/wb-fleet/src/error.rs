@@ -162,10 +162,10 @@ impl FleetError {
                     "give that path to the user or to root (`chown`) and to nobody else (`chmod go-w`); {MOVE_CACHE}"
                 )
             }
-            ConnectErrorKind::Agent(WorkerError::Lost { reason: why, .. }) if why.contains("Permission denied") => {
+            ConnectErrorKind::Agent(WorkerError::Lost { reason, .. }) if reason.contains("Permission denied") => {
                 format!("check that its cache is not on a file system mounted noexec; {MOVE_CACHE}")
             }
-            ConnectErrorKind::Agent(WorkerError::Lost { reason: why, .. }) if why.contains("No space left") => {
+            ConnectErrorKind::Agent(WorkerError::Lost { reason, .. }) if reason.contains("No space left") => {
                 "free some space in /var/lib and in the folder for temporary files on that host".to_owned()
             }
             ConnectErrorKind::NoSudo { .. } => {

@@ -61,8 +61,8 @@ impl fmt::Display for AttemptOutcome {
             Self::Failed { reason } => f.write_str(reason),
             Self::Refused { reason } => write!(f, "refused ({reason})"),
             Self::Cancelled => write!(f, "cancelled"),
-            Self::Lost { worker, reason: why } if why.is_empty() => write!(f, "lost ({worker})"),
-            Self::Lost { worker, reason: why } => write!(f, "lost ({worker}: {why})"),
+            Self::Lost { worker, reason } if reason.is_empty() => write!(f, "lost ({worker})"),
+            Self::Lost { worker, reason } => write!(f, "lost ({worker}: {reason})"),
         }
     }
 }

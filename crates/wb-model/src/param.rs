@@ -141,7 +141,7 @@ pub struct InvalidValue {
 impl ParamKind {
     /// Converts a value to its canonical form.
     pub fn normalise(&self, value: &ParamValue) -> Result<ParamValue, InvalidValue> {
-        let invalid = |why: String| InvalidValue { message: why, allowed: Vec::new() };
+        let invalid = |reason: String| InvalidValue { message: reason, allowed: Vec::new() };
         let text = value.to_string();
         match self {
             Self::Bool => match text.as_str() {

@@ -1,6 +1,6 @@
 //! The ceiling of a sample: what one TCP connection does between the same CPUs, before and after the endpoints.
 
-use wb_agent::{Command, Stream};
+use wb_agent::{Command, OutputStream};
 use wb_model::{Nanos, Placement};
 use wb_net::ceiling::{Ceiling, TOKEN_VARIABLE};
 use wb_net::control::Token;
@@ -36,7 +36,7 @@ impl CeilingServer {
         let server =
             context.start_service(command([program, "exec", "ceiling-server", host], &token, &server_placement));
         let server = server.await?;
-        let listening = server.wait_for_line(Stream::Stdout, LIMIT, |line| !line.is_empty());
+        let listening = server.wait_for_line(OutputStream::Stdout, LIMIT, |line| !line.is_empty());
         let address = context.until_cancelled(listening).await??;
         let address = address.ok_or_else(|| Failure::crashed("the server of the ceiling does not listen"))?;
         let client_placement = placement(Side::Dialer, cell, &attempt.context.placement, &attempt.context.facts);

@@ -87,7 +87,7 @@ impl ProcessLaunch {
 fn texts(value: &ParamValue) -> Vec<String> {
     match value {
         ParamValue::List(values) => values.iter().map(ToString::to_string).collect(),
-        one => vec![one.to_string()],
+        param => vec![param.to_string()],
     }
 }
 
@@ -204,7 +204,9 @@ impl PeersCell {
         self.params.duration?;
         let matrix = self.matrix().ok()?;
         let launches = [&self.dialer, &self.listener].map(|id| (id, self.endpoint_launch(&matrix, id)));
-        let lacks = |(id, launch): (_, Result<Launch, _>)| launch.ok().filter(|one| !one.duration).map(|one| (id, one));
+        let lacks = |(id, launch): (_, Result<Launch, _>)| {
+            launch.ok().filter(|launch| !launch.duration).map(|launch| (id, launch))
+        };
         let (id, launch) = launches.into_iter().find_map(lacks)?;
         Some(match launch.dialect {
             Dialect::Weighbridge => format!(
@@ -275,12 +277,12 @@ impl CatalogCell for PeersCell {
 
     fn estimate(&self, _: Nanos) -> Nanos {
         let scenarios = self.scenario_runs();
-        let seconds = scenarios.iter().map(|one| {
-            let of_iteration = match one.fixed_time() {
+        let seconds = scenarios.iter().map(|run| {
+            let of_iteration = match run.fixed_time() {
                 Some(time) => time.duration.seconds(),
-                None => one.bytes() as f64 / ESTIMATED_RATE,
+                None => run.bytes() as f64 / ESTIMATED_RATE,
             };
-            of_iteration * f64::from(one.iterations)
+            of_iteration * f64::from(run.iterations)
         });
         Nanos::from_seconds(ESTIMATED_OVERHEAD + seconds.sum::<f64>())
     }

@@ -67,7 +67,7 @@ fn shift(part: &[f64], full: &[f64]) -> Option<Shift> {
 
 /// The durations of all iterations of several processes.
 fn durations(all: &[&ScenarioOutput]) -> Vec<f64> {
-    all.iter().flat_map(|one| one.durations()).collect()
+    all.iter().flat_map(|scenario| scenario.durations()).collect()
 }
 
 /// Whether the missing part of the time of further bytes is beyond [`UNREPORTED_SHARE`].
@@ -81,7 +81,7 @@ impl<'a> SizeComparison<'a> {
         let name = run.scenario.name().to_owned();
         let named = |name: &str| {
             let prefix = repeat_prefix(name);
-            let is_of = |one: &&ScenarioOutput| one.name == name || one.name.starts_with(&prefix);
+            let is_of = |scenario: &&ScenarioOutput| scenario.name == name || scenario.name.starts_with(&prefix);
             all.iter().filter(is_of).collect()
         };
         let (full, part) = (named(&name), named(&probe_name(&name)));
@@ -203,7 +203,8 @@ impl<'a> SizeComparison<'a> {
     /// The same by the run time of the processes, for those that print all lines at their end.
     fn check_processes(&self, measurement: &mut Measurement) {
         let (full, part): (Vec<_>, Vec<_>) = self.rounds().unzip();
-        let [of_part, of_full] = [&part, &full].map(|all| all.iter().map(|one| one.unaccounted()).collect::<Vec<_>>());
+        let [of_part, of_full] =
+            [&part, &full].map(|all| all.iter().map(|scenario| scenario.unaccounted()).collect::<Vec<_>>());
         let Some(Shift { interval: Some(interval), .. }) = shift(&of_part, &of_full) else { return };
         let reported = full.iter().zip(&part).map(|(full, part)| full.accounted() - part.accounted());
         let Some(reported) = median(&reported.collect::<Vec<_>>()) else { return };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wb_agent::{Command, ExitReason, ProcessOutput, Stream};
+use wb_agent::{Command, ExitReason, OutputStream, ProcessOutput};
 use wb_model::{Bytes, Facts, Nanos, Placement};
 use wb_peers::launch::Values;
 use wb_peers::{DURATION, EndpointCommand};
@@ -166,11 +166,11 @@ impl Listener {
             }
         };
         let limit = cell.params.ready_limit;
-        let ready = process.wait_for_line(Stream::Stdout, limit, |line| find_address(line).is_some());
+        let ready = process.wait_for_line(OutputStream::Stdout, limit, |line| find_address(line).is_some());
         match context.until_cancelled(ready).await??.as_deref().and_then(find_address) {
             Some(address) => Ok(Self { process, container, address }),
             None => {
-                let log = process.read_output(Stream::Stderr).await?;
+                let log = process.read_output(OutputStream::Stderr).await?;
                 let id = &cell.listener;
                 let logs: [(&str, &[u8]); 1] = [("listener", &log)];
                 Err(if begin.elapsed() < Duration::from(limit) {
@@ -192,14 +192,14 @@ impl Listener {
 
     /// Its log so far.
     pub(super) async fn log(&self) -> Result<Vec<u8>, Failure> {
-        Ok(self.process.read_output(Stream::Stderr).await?)
+        Ok(self.process.read_output(OutputStream::Stderr).await?)
     }
 
     /// Ends it after it has reported a number of streams, or a short time.
     pub(super) async fn stop(self, streams: usize, context: &WorkerContext) -> Result<ListenerLog, Failure> {
         let begin = Instant::now();
         while begin.elapsed() < REPORT_LIMIT {
-            let output = self.process.read_output(Stream::Stdout).await?;
+            let output = self.process.read_output(OutputStream::Stdout).await?;
             if EndpointOutput::parse(&output).served.len() >= streams {
                 break;
             }

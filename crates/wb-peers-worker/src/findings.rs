@@ -22,17 +22,17 @@ const FOREIGN_BYTES: u64 = 8 << 20;
 const FOREIGN_SHARE: f64 = 0.5;
 
 /// Adds a finding if so much else was sent that the counters of the kernel confirm nothing.
-fn add_foreign_traffic(measurement: &mut Measurement, one: &ScenarioOutput) {
-    let iterations = &one.output.iterations;
+fn add_foreign_traffic(measurement: &mut Measurement, scenario: &ScenarioOutput) {
+    let iterations = &scenario.output.iterations;
     let reported: u64 = iterations.iter().map(|iteration| iteration.sent.saturating_add(iteration.received)).sum();
-    let counted = one.traffic.sent().max(one.traffic.received());
+    let counted = scenario.traffic.sent().max(scenario.traffic.received());
     let allowed = reported + FOREIGN_BYTES.max((reported as f64 * FOREIGN_SHARE) as u64);
     if counted > allowed {
         let bytes = |bytes: u64| Quantity { value: bytes as f64, unit: "B" };
         measurement.findings.push(format!(
             "{}: the interfaces of the dialer's host counted {}, the endpoints {}: with so much other traffic these \
              counters do not show whether both sides lie alike",
-            one.name,
+            scenario.name,
             bytes(counted),
             bytes(reported)
         ));
@@ -49,17 +49,17 @@ pub(super) fn add_findings(
     let mut add = |name: &str, implausible: Option<Implausibility>| {
         measurement.findings.extend(implausible.map(|it| format!("{name}: {}", it.figures)));
     };
-    for one in measured {
-        let durations = one.durations();
-        if one.run.fixed_time().is_some() {
+    for scenario in measured {
+        let durations = scenario.durations();
+        if scenario.run.fixed_time().is_some() {
             continue;
         }
-        add(&one.name, clustered_times(&durations, Some(cell.params.iteration_limit.seconds())));
-        if one.run.scenario.is_rate() {
-            add(&one.name, quantised_times(&durations, REPORT_INTERVAL));
-            let bytes = one.run.bytes() as f64;
+        add(&scenario.name, clustered_times(&durations, Some(cell.params.iteration_limit.seconds())));
+        if scenario.run.scenario.is_rate() {
+            add(&scenario.name, quantised_times(&durations, REPORT_INTERVAL));
+            let bytes = scenario.run.bytes() as f64;
             let shortest = durations.iter().copied().fold(f64::INFINITY, f64::min);
-            add(&one.name, slow_start(bytes, shortest, ceiling.median_round_trip));
+            add(&scenario.name, slow_start(bytes, shortest, ceiling.median_round_trip));
         }
     }
     if cell.payload != Payload::Wire {
@@ -68,18 +68,18 @@ pub(super) fn add_findings(
             cell.payload.name()
         ));
     }
-    for one in measured.iter().filter(|_| cell.payload == Payload::Wire) {
-        add_foreign_traffic(measurement, one);
-        let share = one.rates().iter().copied().fold(0.0, f64::max) / raw_rate(&one.run, ceiling);
-        if one.run.scenario.is_rate() && share > NOTABLE_SHARE {
+    for scenario in measured.iter().filter(|_| cell.payload == Payload::Wire) {
+        add_foreign_traffic(measurement, scenario);
+        let share = scenario.rates().iter().copied().fold(0.0, f64::max) / raw_rate(&scenario.run, ceiling);
+        if scenario.run.scenario.is_rate() && share > NOTABLE_SHARE {
             measurement.findings.push(format!(
                 "{}: an iteration reached {:.0} % of a raw TCP connection between the same CPUs",
-                one.name,
+                scenario.name,
                 share * 100.0
             ));
         }
     }
-    let rate = |scenario| median(&measured.iter().find(|one| one.run.scenario == scenario)?.rates());
+    let rate = |kind| median(&measured.iter().find(|scenario| scenario.run.scenario == kind)?.rates());
     if let (Some(upload), Some(download)) = (rate(Scenario::Upload), rate(Scenario::Download)) {
         let found = asymmetric_rates(upload, download);
         measurement.findings.extend(found.map(|found| format!("rates: {}", found.figures)));

@@ -113,52 +113,59 @@ fn even_rates(points: &[Point], step: f64) -> Vec<f64> {
 }
 
 /// The seconds that were cut off a transfer; none if it has no fixed time or no steady part.
-pub(super) fn omitted(one: &ScenarioOutput) -> Option<f64> {
-    let part = SteadyPart::new(&one.run.fixed_time()?, one.output.iterations.first()?, &one.output.progress);
+pub(super) fn omitted(scenario: &ScenarioOutput) -> Option<f64> {
+    let part =
+        SteadyPart::new(&scenario.run.fixed_time()?, scenario.output.iterations.first()?, &scenario.output.progress);
     Some(part.ok()?.omitted)
 }
 
 /// Checks a transfer of a fixed time: its direction, its reports, its end by two clocks, and that it became steady.
-pub(super) fn check_fixed_time(measurement: &mut Measurement, one: &ScenarioOutput) {
-    let Some(time) = one.run.fixed_time() else { return };
-    for iteration in &one.output.iterations {
+pub(super) fn check_fixed_time(measurement: &mut Measurement, scenario: &ScenarioOutput) {
+    let Some(time) = scenario.run.fixed_time() else { return };
+    for iteration in &scenario.output.iterations {
         let reports: Vec<Progress> =
-            one.output.progress.iter().filter(|report| report.i == iteration.i).copied().collect();
-        check_direction(measurement, one, iteration);
-        check_reports(measurement, one, iteration, &reports);
-        check_end(measurement, one, &time, iteration, &reports);
-        check_clocks(measurement, one, &reports);
-        check_steadiness(measurement, one, &time, iteration);
+            scenario.output.progress.iter().filter(|report| report.i == iteration.i).copied().collect();
+        check_direction(measurement, scenario, iteration);
+        check_reports(measurement, scenario, iteration, &reports);
+        check_end(measurement, scenario, &time, iteration, &reports);
+        check_clocks(measurement, scenario, &reports);
+        check_steadiness(measurement, scenario, &time, iteration);
     }
 }
 
-fn check_direction(measurement: &mut Measurement, one: &ScenarioOutput, iteration: &Iteration) {
+fn check_direction(measurement: &mut Measurement, scenario: &ScenarioOutput, iteration: &Iteration) {
     let Iteration { i, sent, received, .. } = *iteration;
-    let (moved, other) = match one.run.scenario {
+    let (moved, other) = match scenario.run.scenario {
         Scenario::Upload => (sent, received),
         _ => (received, sent),
     };
     measurement.require(moved > 0 && other == 0, Gate::Work, || {
         let [sent, received] = [sent, received].map(|bytes| Quantity { value: bytes as f64, unit: "B" });
-        format!("{}, iteration {i}: {sent} sent and {received} received, expected one direction alone", one.name)
+        format!("{}, iteration {i}: {sent} sent and {received} received, expected one direction alone", scenario.name)
     });
 }
 
 /// Checks that what was moved is reported in order, within the iteration.
-fn check_reports(measurement: &mut Measurement, one: &ScenarioOutput, iteration: &Iteration, reports: &[Progress]) {
+fn check_reports(
+    measurement: &mut Measurement,
+    scenario: &ScenarioOutput,
+    iteration: &Iteration,
+    reports: &[Progress],
+) {
     let Iteration { i, sent, received, t_open, t_last, .. } = *iteration;
-    let name = &one.name;
+    let name = &scenario.name;
     measurement.require(!reports.is_empty(), Gate::Output, || {
-        let reason = one.output.invalid_line.as_ref().map(|(line, reason)| format!("; invalid line {line}: {reason}"));
+        let reason =
+            scenario.output.invalid_line.as_ref().map(|(line, reason)| format!("; invalid line {line}: {reason}"));
         format!("{name}, iteration {i}: no lines with `at` while it ran{}", reason.unwrap_or_default())
     });
     let first = Progress { i, at: t_open.unwrap_or_default(), sent: 0, received: 0 };
     let last = Progress { i, at: t_last.unwrap_or(f64::INFINITY), sent, received };
     let all: Vec<Progress> = [first].into_iter().chain(reports.iter().copied()).chain([last]).collect();
     let wrong = all.windows(2).find(|pair| {
-        let [one, next] = [pair[0], pair[1]];
-        let is_later = one.at <= next.at + ORDER_TOLERANCE && next.at.is_finite();
-        !is_later || one.sent > next.sent || one.received > next.received
+        let [earlier, later] = [pair[0], pair[1]];
+        let is_later = earlier.at <= later.at + ORDER_TOLERANCE && later.at.is_finite();
+        !is_later || earlier.sent > later.sent || earlier.received > later.received
     });
     measurement.require(wrong.is_none(), Gate::Output, || {
         let describe = |report: &Progress| {
@@ -172,7 +179,7 @@ fn check_reports(measurement: &mut Measurement, one: &ScenarioOutput, iteration:
 /// Checks that the transfer took the requested time.
 fn check_end(
     measurement: &mut Measurement,
-    one: &ScenarioOutput,
+    scenario: &ScenarioOutput,
     time: &FixedTime,
     iteration: &Iteration,
     reports: &[Progress],
@@ -184,7 +191,7 @@ fn check_end(
         let when = if seconds < requested { "early" } else { "late" };
         format!(
             "{}, iteration {}: ended too {when}, after {}, expected {}",
-            one.name,
+            scenario.name,
             iteration.i,
             format_time(seconds),
             time.duration
@@ -194,40 +201,43 @@ fn check_end(
 
 /// Holds the reported times against the arrival of their lines, or where these are printed together, against the run time
 /// of the process.
-fn check_clocks(measurement: &mut Measurement, one: &ScenarioOutput, reports: &[Progress]) {
+fn check_clocks(measurement: &mut Measurement, scenario: &ScenarioOutput, reports: &[Progress]) {
     let (Some(first), Some(last)) = (reports.first(), reports.last()) else { return };
     let reported = last.at - first.at;
-    let arrived =
-        one.progress_arrivals.first().zip(one.progress_arrivals.last()).map_or(0.0, |(first, last)| last - first);
+    let arrived = scenario
+        .progress_arrivals
+        .first()
+        .zip(scenario.progress_arrivals.last())
+        .map_or(0.0, |(first, last)| last - first);
     if arrived > TOGETHER_SHARE * reported {
         let allowed = LATE_SHARE * reported + DELAY;
         measurement.require((arrived - reported).abs() <= allowed, Gate::Plausibility, || {
             format!(
                 "{}: reports of {} arrived within {}: times in another unit, divided, or made up",
-                one.name,
+                scenario.name,
                 format_time(reported),
                 format_time(arrived)
             )
         });
         return;
     }
-    let accounted = one.accounted();
+    let accounted = scenario.accounted();
     let allowed = LATE_SHARE * accounted + PROCESS_OVERHEAD;
-    measurement.require(one.unaccounted() <= allowed, Gate::Plausibility, || {
+    measurement.require(scenario.unaccounted() <= allowed, Gate::Plausibility, || {
         format!(
             "{}: a transfer of {} in a process that ran {}: times in another unit, divided, or made up",
-            one.name,
+            scenario.name,
             format_time(accounted),
-            format_time(one.elapsed)
+            format_time(scenario.elapsed)
         )
     });
 }
 
 /// Checks that the transfer became steady, and notes how much of an upload was only in flight at its end.
-fn check_steadiness(measurement: &mut Measurement, one: &ScenarioOutput, time: &FixedTime, iteration: &Iteration) {
-    let name = &one.name;
+fn check_steadiness(measurement: &mut Measurement, scenario: &ScenarioOutput, time: &FixedTime, iteration: &Iteration) {
+    let name = &scenario.name;
     let per_second = |value: f64| Quantity { value, unit: "B/s" };
-    match SteadyPart::new(time, iteration, &one.output.progress) {
+    match SteadyPart::new(time, iteration, &scenario.output.progress) {
         Ok(part) => {
             let end = part.omitted + part.seconds;
             let flight = iteration.duration().map_or(0.0, |duration| duration - end);
@@ -320,18 +330,18 @@ mod tests {
     }
 
     fn failed(change: impl FnOnce(&mut ScenarioOutput)) -> (Gate, String) {
-        let mut one = steady();
-        change(&mut one);
+        let mut scenario = steady();
+        change(&mut scenario);
         let mut measurement = Measurement::default();
-        check_fixed_time(&mut measurement, &one);
+        check_fixed_time(&mut measurement, &scenario);
         match measurement.validity {
             Validity::Invalid { gate, figures } => (gate, figures),
             Validity::Valid => panic!("valid"),
         }
     }
 
-    fn part(one: &ScenarioOutput, omit: Option<f64>) -> Result<SteadyPart, Unsteady> {
-        SteadyPart::new(&time(omit), &one.output.iterations[0], &one.output.progress)
+    fn part(scenario: &ScenarioOutput, omit: Option<f64>) -> Result<SteadyPart, Unsteady> {
+        SteadyPart::new(&time(omit), &scenario.output.iterations[0], &scenario.output.progress)
     }
 
     #[test]
@@ -368,9 +378,9 @@ mod tests {
 
     #[test]
     fn few_reports_do_not_show_the_start() {
-        let (gate, figures) = failed(|one| {
-            one.output.progress = one.output.progress.iter().skip(3).step_by(4).copied().collect();
-            one.progress_arrivals = one.progress_arrivals.iter().skip(3).step_by(4).copied().collect();
+        let (gate, figures) = failed(|scenario| {
+            scenario.output.progress = scenario.output.progress.iter().skip(3).step_by(4).copied().collect();
+            scenario.progress_arrivals = scenario.progress_arrivals.iter().skip(3).step_by(4).copied().collect();
         });
         assert_eq!(gate, Gate::Output);
         assert!(figures.starts_with("upload: 50 intervals reported"), "{figures}");
@@ -378,15 +388,15 @@ mod tests {
 
     #[test]
     fn an_end_that_was_not_requested_is_found() {
-        let (gate, figures) = failed(|one| one.output.progress.truncate(100));
+        let (gate, figures) = failed(|scenario| scenario.output.progress.truncate(100));
         assert_eq!(
             (gate, figures.as_str()),
             (Gate::Work, "upload, iteration 0: ended too early, after 1 s, expected 2s")
         );
-        let (gate, figures) = failed(|one| {
-            let last = Progress { at: OPEN + 3.0, ..one.output.progress[199] };
-            one.output.progress.push(last);
-            one.output.iterations[0].t_last = Some(OPEN + 3.0);
+        let (gate, figures) = failed(|scenario| {
+            let last = Progress { at: OPEN + 3.0, ..scenario.output.progress[199] };
+            scenario.output.progress.push(last);
+            scenario.output.iterations[0].t_last = Some(OPEN + 3.0);
         });
         assert_eq!(
             (gate, figures.as_str()),
@@ -396,52 +406,53 @@ mod tests {
 
     #[test]
     fn reports_out_of_order_are_found() {
-        let (gate, figures) = failed(|one| one.output.progress[50].sent = 0);
+        let (gate, figures) = failed(|scenario| scenario.output.progress[50].sent = 0);
         assert_eq!(gate, Gate::Output);
         assert!(figures.contains("then 0 B sent"), "{figures}");
-        let (gate, _) = failed(|one| one.output.progress[50].at = 0.0);
+        let (gate, _) = failed(|scenario| scenario.output.progress[50].at = 0.0);
         assert_eq!(gate, Gate::Output);
-        let (gate, figures) = failed(|one| one.output.iterations[0].sent = 1);
+        let (gate, figures) = failed(|scenario| scenario.output.iterations[0].sent = 1);
         assert_eq!(gate, Gate::Output);
         assert!(figures.contains("then 1 B sent"), "{figures}");
-        let (gate, figures) = failed(|one| one.output.progress.clear());
+        let (gate, figures) = failed(|scenario| scenario.output.progress.clear());
         assert_eq!((gate, figures.as_str()), (Gate::Output, "upload, iteration 0: no lines with `at` while it ran"));
     }
 
     #[test]
     fn times_of_another_clock_are_found_however_they_are_printed() {
-        let (gate, figures) = failed(|one| one.progress_arrivals.iter_mut().for_each(|position| *position *= 2.0));
+        let (gate, figures) =
+            failed(|scenario| scenario.progress_arrivals.iter_mut().for_each(|position| *position *= 2.0));
         assert_eq!(gate, Gate::Plausibility);
         assert!(figures.starts_with("upload: reports of 1.99 s arrived within 3.98 s"), "{figures}");
-        let (gate, _) = failed(|one| one.progress_arrivals.iter_mut().for_each(|position| *position /= 2.0));
+        let (gate, _) = failed(|scenario| scenario.progress_arrivals.iter_mut().for_each(|position| *position /= 2.0));
         assert_eq!(gate, Gate::Plausibility);
-        let together = |one: &mut ScenarioOutput| one.progress_arrivals.fill(5.0);
-        let (gate, figures) = failed(|one| {
-            together(one);
-            one.elapsed = 4.5;
+        let together = |scenario: &mut ScenarioOutput| scenario.progress_arrivals.fill(5.0);
+        let (gate, figures) = failed(|scenario| {
+            together(scenario);
+            scenario.elapsed = 4.5;
         });
         assert_eq!(gate, Gate::Plausibility);
         assert!(figures.contains("in a process that ran 4.50 s"), "{figures}");
-        let mut one = steady();
-        together(&mut one);
+        let mut scenario = steady();
+        together(&mut scenario);
         let mut measurement = Measurement::default();
-        check_fixed_time(&mut measurement, &one);
+        check_fixed_time(&mut measurement, &scenario);
         assert_eq!(measurement.validity, Validity::Valid);
     }
 
     #[test]
     fn the_other_direction_is_found() {
-        let (gate, figures) = failed(|one| one.output.iterations[0].received = 7);
+        let (gate, figures) = failed(|scenario| scenario.output.iterations[0].received = 7);
         assert_eq!(gate, Gate::Work);
         assert!(figures.ends_with("7 B received, expected one direction alone"), "{figures}");
     }
 
     #[test]
     fn what_buffers_took_is_noted() {
-        let mut one = steady();
-        one.output.iterations[0].t_last = Some(OPEN + SECONDS + 0.5);
+        let mut scenario = steady();
+        scenario.output.iterations[0].t_last = Some(OPEN + SECONDS + 0.5);
         let mut measurement = Measurement::default();
-        check_fixed_time(&mut measurement, &one);
+        check_fixed_time(&mut measurement, &scenario);
         assert!(measurement.findings[0].contains("in flight"), "{:?}", measurement.findings);
     }
 
@@ -450,12 +461,12 @@ mod tests {
         fn no_reports_panic(
             reports in prop::collection::vec((any::<f64>(), any::<u64>(), any::<u64>()), 0..300), open in any::<f64>(),
         ) {
-            let mut one = steady();
-            one.output.iterations[0].t_open = Some(open);
-            one.output.progress =
+            let mut scenario = steady();
+            scenario.output.iterations[0].t_open = Some(open);
+            scenario.output.progress =
                 reports.into_iter().map(|(at, sent, received)| Progress { i: 0, at, sent, received }).collect();
-            check_fixed_time(&mut Measurement::default(), &one);
-            let _ = part(&one, Some(0.5));
+            check_fixed_time(&mut Measurement::default(), &scenario);
+            let _ = part(&scenario, Some(0.5));
         }
     }
 }

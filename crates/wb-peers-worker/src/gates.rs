@@ -41,12 +41,12 @@ pub(super) fn check_endpoints(
     all: &[ScenarioOutput],
     listener: &EndpointOutput,
 ) {
-    for one in all {
+    for scenario in all {
         check_negotiated(
             measurement,
             cell,
-            &format!("dialer `{}` ({})", cell.dialer, one.name),
-            &one.output.negotiated,
+            &format!("dialer `{}` ({})", cell.dialer, scenario.name),
+            &scenario.output.negotiated,
         );
     }
     check_negotiated(measurement, cell, &format!("listener `{}`", cell.listener), &listener.negotiated);
@@ -65,11 +65,12 @@ fn check_counts(measurement: &mut Measurement, all: &[ScenarioOutput], listener:
     let sum = |figures: &mut dyn Iterator<Item = (u64, u64)>| {
         figures.fold((0, 0), |(one, other), (more, further)| (one + more, other + further))
     };
-    let dialed = all.iter().flat_map(|one| &one.output.iterations);
+    let dialed = all.iter().flat_map(|scenario| &scenario.output.iterations);
     let (sent, received) = sum(&mut dialed.map(|iteration| (iteration.sent, iteration.received)));
     let (arrived, answered) = sum(&mut listener.served.iter().map(|served| (served.received, served.sent)));
     // What is in flight when a dialer has had enough is lost.
-    let may_lose = all.iter().any(|one| one.run.fixed_time().is_some() && one.run.scenario == Scenario::Download);
+    let may_lose =
+        all.iter().any(|scenario| scenario.run.fixed_time().is_some() && scenario.run.scenario == Scenario::Download);
     let is_answer_complete = if may_lose { answered >= received } else { answered == received };
     measurement.require(arrived == sent && is_answer_complete, Gate::Work, || {
         let streams = pluralize(listener.served.len(), "stream");
@@ -110,8 +111,8 @@ fn check_negotiated(
 }
 
 /// Checks that each iteration transferred the requested bytes, and that its times are possible.
-pub(super) fn check_iterations(measurement: &mut Measurement, one: &ScenarioOutput) {
-    let ScenarioOutput { name, run, output, elapsed, .. } = one;
+pub(super) fn check_iterations(measurement: &mut Measurement, scenario: &ScenarioOutput) {
+    let ScenarioOutput { name, run, output, elapsed, .. } = scenario;
     let count = output.iterations.len();
     let is_complete = output.iterations.iter().map(|iteration| iteration.i).eq(0..u64::from(run.iterations));
     measurement.require(is_complete, Gate::Work, || {
@@ -140,7 +141,7 @@ pub(super) fn check_iterations(measurement: &mut Measurement, one: &ScenarioOutp
         measurement.require(is_positive, Gate::Output, || format!("{name}, iteration {i}: no time from open to end"));
     }
     // Times in another unit are often out of order, too.
-    check_durations(measurement, name, one.durations().iter().sum(), *elapsed);
+    check_durations(measurement, name, scenario.durations().iter().sum(), *elapsed);
     check_order(measurement, name, &output.iterations);
 }
 
@@ -184,8 +185,8 @@ pub(super) fn check_durations(measurement: &mut Measurement, name: &str, total: 
 
 /// Checks that the kernel counted at least the bytes that the dialer reports, as both sides may lie alike. Where counts
 /// are not exact, a part of them is enough.
-pub(super) fn check_traffic(measurement: &mut Measurement, cell: &PeersCell, one: &ScenarioOutput) {
-    let ScenarioOutput { name, output, traffic, .. } = one;
+pub(super) fn check_traffic(measurement: &mut Measurement, cell: &PeersCell, scenario: &ScenarioOutput) {
+    let ScenarioOutput { name, output, traffic, .. } = scenario;
     let share = if cell.has_listener_counts { 1.0 } else { INEXACT_SHARE };
     let required = |bytes: u64| (bytes as f64 * share) as u64;
     let sent = required(output.iterations.iter().map(|iteration| iteration.sent).sum());
@@ -222,13 +223,18 @@ pub(super) fn check_total_traffic(
 }
 
 /// Checks that nothing is faster than the raw path beside it.
-pub(super) fn check_ceiling(measurement: &mut Measurement, cell: &PeersCell, one: &ScenarioOutput, ceiling: &Ceiling) {
-    if one.run.scenario.is_rate() {
-        check_rate(measurement, cell, &one.name, raw_rate(&one.run, ceiling), &one.rates(), ceiling)
+pub(super) fn check_ceiling(
+    measurement: &mut Measurement,
+    cell: &PeersCell,
+    scenario: &ScenarioOutput,
+    ceiling: &Ceiling,
+) {
+    if scenario.run.scenario.is_rate() {
+        check_rate(measurement, cell, &scenario.name, raw_rate(&scenario.run, ceiling), &scenario.rates(), ceiling)
     } else if cell.payload == Payload::Local {
         // What stays within the host need not be slower than TCP.
     } else {
-        check_round_trip(measurement, &one.name, &one.durations(), ceiling)
+        check_round_trip(measurement, &scenario.name, &scenario.durations(), ceiling)
     }
 }
 
@@ -345,19 +351,19 @@ mod tests {
         }
     }
 
-    fn check(one: &ScenarioOutput) -> Validity {
+    fn check(scenario: &ScenarioOutput) -> Validity {
         let mut measurement = Measurement::default();
         let cell = PeersCell::new(Arc::default(), &wb_model::Params::new()).unwrap();
-        check_iterations(&mut measurement, one);
-        check_traffic(&mut measurement, &cell, one);
-        check_ceiling(&mut measurement, &cell, one, &CEILING);
+        check_iterations(&mut measurement, scenario);
+        check_traffic(&mut measurement, &cell, scenario);
+        check_ceiling(&mut measurement, &cell, scenario, &CEILING);
         measurement.validity
     }
 
     fn failed(change: impl FnOnce(&mut ScenarioOutput)) -> (Gate, String) {
-        let mut one = upload();
-        change(&mut one);
-        match check(&one) {
+        let mut scenario = upload();
+        change(&mut scenario);
+        match check(&scenario) {
             Validity::Invalid { gate, figures } => (gate, figures),
             Validity::Valid => panic!("valid"),
         }
@@ -370,27 +376,27 @@ mod tests {
 
     #[test]
     fn bytes_that_were_not_transferred_are_found() {
-        let (gate, figures) = failed(|one| one.output.iterations[2].sent = 1_600_000);
+        let (gate, figures) = failed(|scenario| scenario.output.iterations[2].sent = 1_600_000);
         assert_eq!(gate, Gate::Work);
         assert!(
             figures.starts_with("upload, iteration 2: 1.53 MiB sent and 0 B received, expected 16 MiB"),
             "{figures}"
         );
-        let (gate, figures) = failed(|one| one.output.iterations.truncate(3));
+        let (gate, figures) = failed(|scenario| scenario.output.iterations.truncate(3));
         assert_eq!((gate, figures.as_str()), (Gate::Work, "upload: 3 of 4 iterations were reported"));
     }
 
     #[test]
     fn times_out_of_order_are_found() {
-        let (gate, figures) = failed(|one| one.output.iterations[1].t_connect = Some(7.0));
+        let (gate, figures) = failed(|scenario| scenario.output.iterations[1].t_connect = Some(7.0));
         assert_eq!(
             (gate, figures.as_str()),
             (Gate::Output, "upload, iteration 1: t_connect is 7.000000 s, after t_open at 1.000000 s")
         );
-        let (gate, figures) = failed(|one| one.output.iterations[2].t_open = Some(0.5));
+        let (gate, figures) = failed(|scenario| scenario.output.iterations[2].t_open = Some(0.5));
         assert_eq!(gate, Gate::Output);
         assert!(figures.contains("before the one before it ended at"), "{figures}");
-        let (gate, figures) = failed(|one| one.output.iterations[2].i = 7);
+        let (gate, figures) = failed(|scenario| scenario.output.iterations[2].i = 7);
         assert_eq!(
             (gate, figures.as_str()),
             (Gate::Work, "upload: 4 of 4 iterations were reported; iteration 2 was reported as 7")
@@ -399,7 +405,7 @@ mod tests {
 
     #[test]
     fn both_sides_lying_alike_are_found_by_the_counters_of_the_interfaces() {
-        let (gate, figures) = failed(|one| one.traffic.after.sent = 5000);
+        let (gate, figures) = failed(|scenario| scenario.traffic.after.sent = 5000);
         assert_eq!(gate, Gate::Work);
         assert!(figures.contains("reported as sent, but the interfaces of the dialer's host counted"), "{figures}");
     }
@@ -425,8 +431,8 @@ mod tests {
     #[test]
     fn times_in_another_unit_are_found_in_either_direction() {
         let scale = |factor: f64| {
-            move |one: &mut ScenarioOutput| {
-                for iteration in &mut one.output.iterations {
+            move |scenario: &mut ScenarioOutput| {
+                for iteration in &mut scenario.output.iterations {
                     iteration.t_last =
                         iteration.t_last.zip(iteration.t_open).map(|(last, open)| open + (last - open) * factor);
                 }

@@ -158,29 +158,30 @@ fn study_output(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measurement, 
 
     let mut measurement = Measurement::default();
     // What was not transferred is the first thing to know; what both sides say of it follows.
-    for one in &all {
-        gates::check_iterations(&mut measurement, one);
-        check_fixed_time(&mut measurement, one);
+    for scenario in &all {
+        gates::check_iterations(&mut measurement, scenario);
+        check_fixed_time(&mut measurement, scenario);
     }
     gates::check_endpoints(&mut measurement, cell, &all, &listener);
-    for one in &all {
-        gates::check_traffic(&mut measurement, cell, one);
-        gates::check_ceiling(&mut measurement, cell, one, &ceiling);
+    for scenario in &all {
+        gates::check_traffic(&mut measurement, cell, scenario);
+        gates::check_ceiling(&mut measurement, cell, scenario, &ceiling);
     }
     for run in cell.scenario_runs() {
         SizeComparison::new(cell, &run, &all, &ceiling).check(&mut measurement);
     }
-    let measured: Vec<&ScenarioOutput> = all.iter().filter(|one| one.name == one.run.scenario.name()).collect();
-    for one in &measured {
-        if let Some(omitted) = omitted(one) {
-            measurement.set(Class::Check, &omitted_name(&one.name), omitted);
+    let measured: Vec<&ScenarioOutput> =
+        all.iter().filter(|scenario| scenario.name == scenario.run.scenario.name()).collect();
+    for scenario in &measured {
+        if let Some(omitted) = omitted(scenario) {
+            measurement.set(Class::Check, &omitted_name(&scenario.name), omitted);
         }
-        set_values(&mut measurement, one, &ceiling);
+        set_values(&mut measurement, scenario, &ceiling);
     }
     add_findings(&mut measurement, cell, &measured, &ceiling);
-    let connects = all.iter().filter_map(|one| one.output.iterations.first()).filter_map(Iteration::connect);
+    let connects = all.iter().filter_map(|scenario| scenario.output.iterations.first()).filter_map(Iteration::connect);
     set_median(&mut measurement, "connect", &connects.collect::<Vec<_>>());
-    let lines: usize = all.iter().map(|one| one.output.other_lines).sum::<usize>() + listener.other_lines;
+    let lines: usize = all.iter().map(|scenario| scenario.output.other_lines).sum::<usize>() + listener.other_lines;
     if lines > 0 {
         measurement.findings.push(format!("{lines} lines of standard output were not JSON of an endpoint"));
     }
@@ -199,21 +200,21 @@ fn best(one: Ceiling, other: Ceiling) -> Ceiling {
 }
 
 /// Sets the values of a scenario: medians over its iterations.
-fn set_values(measurement: &mut Measurement, one: &ScenarioOutput, ceiling: &Ceiling) {
-    let raw = raw_rate(&one.run, ceiling);
-    match &one.run.scenario {
-        Scenario::Upload => set_rate(measurement, "upload", &one.rates(), raw),
+fn set_values(measurement: &mut Measurement, scenario: &ScenarioOutput, ceiling: &Ceiling) {
+    let raw = raw_rate(&scenario.run, ceiling);
+    match &scenario.run.scenario {
+        Scenario::Upload => set_rate(measurement, "upload", &scenario.rates(), raw),
         Scenario::Download => {
-            set_rate(measurement, "download", &one.rates(), raw);
-            let first = one.output.iterations.iter().filter_map(Iteration::first_byte);
+            set_rate(measurement, "download", &scenario.rates(), raw);
+            let first = scenario.output.iterations.iter().filter_map(Iteration::first_byte);
             set_median(measurement, "first-byte", &first.collect::<Vec<_>>());
         }
         Scenario::Latency => {
-            set_median(measurement, "round-trip", &one.durations());
+            set_median(measurement, "round-trip", &scenario.durations());
             set_median(measurement, "raw-round-trip", &[ceiling.median_round_trip]);
         }
-        Scenario::Custom { name, measure: Measure::Throughput } => set_rate(measurement, name, &one.rates(), raw),
-        Scenario::Custom { name, measure: Measure::Latency } => set_median(measurement, name, &one.durations()),
+        Scenario::Custom { name, measure: Measure::Throughput } => set_rate(measurement, name, &scenario.rates(), raw),
+        Scenario::Custom { name, measure: Measure::Latency } => set_median(measurement, name, &scenario.durations()),
     }
 }
 

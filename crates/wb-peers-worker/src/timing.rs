@@ -36,8 +36,8 @@ impl Gaps {
     /// The gaps of several processes.
     pub(super) fn new(all: &[&ScenarioOutput]) -> Self {
         let mut gaps = Self::default();
-        for one in all {
-            let iterations = &one.output.iterations;
+        for scenario in all {
+            let iterations = &scenario.output.iterations;
             let connects = connects(iterations);
             for (pair, connect) in iterations.windows(2).zip(connects.iter().skip(1)) {
                 let gap = || Some(pair[1].t_open? - pair[0].t_last? - connect);
@@ -45,12 +45,13 @@ impl Gaps {
             }
             gaps.connecting.extend(connects.iter().filter(|seconds| **seconds > 0.0));
             // A process that prints its lines together shows nothing by their arrival.
-            let span = one.arrivals.first().zip(one.arrivals.last()).map_or(0.0, |(first, last)| last - first);
-            let later = one.durations().iter().skip(1).sum::<f64>();
+            let span =
+                scenario.arrivals.first().zip(scenario.arrivals.last()).map_or(0.0, |(first, last)| last - first);
+            let later = scenario.durations().iter().skip(1).sum::<f64>();
             if span < MIN_SPAN * later {
                 continue;
             }
-            let seen = one.arrivals.windows(2).zip(iterations.iter().zip(&connects).skip(1));
+            let seen = scenario.arrivals.windows(2).zip(iterations.iter().zip(&connects).skip(1));
             gaps.observed.extend(seen.filter_map(|(arrivals, (iteration, connect))| {
                 Some(arrivals[1] - arrivals[0] - iteration.duration()? - connect)
             }));

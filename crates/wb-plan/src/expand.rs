@@ -221,7 +221,7 @@ impl RequestExpansion<'_> {
         if criteria.is_empty() {
             return Ok(vec![Criteria::default(); combinations.len()]);
         }
-        let metrics = combinations.iter().map(|one| self.catalog.metrics(test, &one.params));
+        let metrics = combinations.iter().map(|combination| self.catalog.metrics(test, &combination.params));
         criteria.resolve(source, &self.declaration.name, &metrics.collect::<Vec<_>>())
     }
 

@@ -140,7 +140,7 @@ fn resolve_workers(
 ) -> Result<Vec<WorkerName>, Diagnostic> {
     let texts: Vec<String> = match given.value.value() {
         ParamValue::List(list) => list.iter().map(ToString::to_string).collect(),
-        one => vec![one.to_string()],
+        single => vec![single.to_string()],
     };
     let mut all = Vec::new();
     for text in texts {

@@ -67,10 +67,12 @@ fn take_metrics(source: &SourceText, groups: &mut Vec<PropertyGroup>) -> Result<
 fn take(source: &SourceText, groups: &mut Vec<PropertyGroup>, name: &str) -> Result<Option<SpannedValue>, Diagnostic> {
     let given: Vec<SpannedParam> =
         groups.iter_mut().flat_map(|group| group.params.extract_if(.., |given| given.name == name)).collect();
-    groups.retain(|group| !group.params.is_empty() || given.iter().all(|one| !group.at.contains(&one.name_span.start)));
+    groups.retain(|group| {
+        !group.params.is_empty() || given.iter().all(|param| !group.at.contains(&param.name_span.start))
+    });
     match given.as_slice() {
         [] => Ok(None),
-        [one] => Ok(Some(one.value.clone())),
+        [param] => Ok(Some(param.value.clone())),
         [_, again, ..] => {
             let message = format!("`{name}` is given twice");
             Err(Diagnostic::at(source, again.name_span.clone(), message, "here again"))

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_agent::{Fault, Group, RevertedChange, Scratch, TeardownReport, Worker, WorkerError};
+use wb_agent::{Fault, RevertedChange, Scratch, TeardownGroup, TeardownReport, Worker, WorkerError};
 use wb_fleet::{Address, ConnectOptions, HostParams, Program};
 use wb_knobs::KnobSet;
 use wb_knobs::tune::KnobResult;
@@ -72,7 +72,7 @@ pub struct ActiveProfile {
     guests: Vec<Worker>,
     /// Paths of their console files on the host.
     consoles: Vec<String>,
-    group: Group,
+    group: TeardownGroup,
     guest_files: Option<(Scratch, guest::GuestSshKeys)>,
 }
 
@@ -85,7 +85,7 @@ pub async fn apply(
     host: &ProfileHost<'_>,
     shared: &ApplyContext<'_>,
 ) -> Result<ActiveProfile, ProfileError> {
-    let failed = |why: ProfileErrorKind| ProfileError::new(&named.name, host.worker.name(), why);
+    let failed = |reason: ProfileErrorKind| ProfileError::new(&named.name, host.worker.name(), reason);
     let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
     let context = HostContext::new(&group, host, shared);
     match make_changes(named, &context, shared.sets).await {
@@ -106,11 +106,11 @@ pub async fn apply(
             };
             Ok(ActiveProfile { standing, guests, consoles, group, guest_files })
         }
-        Err(why) => {
+        Err(reason) => {
             for problem in cleanup_problems(group.teardown().await) {
                 (shared.notify)(host.worker.name(), format!("cannot restore the host completely: {problem}"));
             }
-            Err(failed(why))
+            Err(failed(reason))
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use wb_agent::{Command, ExitReason, Group, Process, Stream, Worker, WorkerError};
+use wb_agent::{Command, ExitReason, OutputStream, Process, TeardownGroup, Worker, WorkerError};
 use wb_model::{Bytes, Nanos, WorkerName};
 
 /// Maximum size of what is kept of each output stream of a program.
@@ -76,7 +76,7 @@ impl Controller {
     /// Like [`Controller::run`], but in an existing group, for callers that need the group's folder.
     pub(crate) async fn run_in(
         &self,
-        group: &Group,
+        group: &TeardownGroup,
         program: ControllerProgram,
         limit: Nanos,
         on_line: impl FnMut(&str),
@@ -113,7 +113,7 @@ async fn forward_lines(process: &Process, limit: Nanos, on_line: impl FnMut(&str
         false
     };
     // Errors of the process are reported to the caller that waits for its end.
-    let _ = process.wait_for_line(Stream::Stdout, limit, forward).await;
+    let _ = process.wait_for_line(OutputStream::Stdout, limit, forward).await;
 }
 
 impl ProgramOutput {

@@ -1,6 +1,6 @@
 //! Runs commands on a host.
 
-use wb_agent::{Command, ExitReason, Group};
+use wb_agent::{Command, ExitReason, TeardownGroup};
 use wb_model::Nanos;
 
 use crate::error::ProfileErrorKind;
@@ -15,7 +15,7 @@ const MAX_QUOTED_LINES: usize = 6;
 /// # Errors
 /// If the program is not installed or fails.
 pub(crate) async fn run<A: Into<String>>(
-    group: &Group,
+    group: &TeardownGroup,
     words: impl IntoIterator<Item = A>,
 ) -> Result<String, ProfileErrorKind> {
     let words: Vec<String> = words.into_iter().map(Into::into).collect();
@@ -44,7 +44,7 @@ pub(crate) fn last_lines(text: &str, max: usize) -> String {
 
 /// Requires a program on the host.
 pub(crate) async fn require_program(
-    group: &Group,
+    group: &TeardownGroup,
     program: &str,
     package: &'static str,
 ) -> Result<(), ProfileErrorKind> {

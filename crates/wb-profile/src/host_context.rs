@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use wb_agent::Group;
+use wb_agent::TeardownGroup;
 use wb_fleet::inventory::LOOPBACK_ADDRESSES;
 use wb_fleet::{Address, ConnectOptions, HostParams, Program};
 use wb_model::WorkerName;
@@ -14,7 +14,7 @@ use crate::error::ProfileErrorKind;
 /// A host with the settings for applying a profile to it.
 pub(crate) struct HostContext<'a> {
     /// The group that owns its processes and changes; tearing it down reverts them.
-    pub(crate) group: &'a Group,
+    pub(crate) group: &'a TeardownGroup,
     /// Its given parameters, which override detected ones.
     pub(crate) params: &'a HostParams,
     /// Its address; none for this machine.
@@ -30,7 +30,7 @@ pub(crate) struct HostContext<'a> {
 
 impl<'a> HostContext<'a> {
     /// The context of a host whose processes and changes belong to a group.
-    pub(crate) fn new(group: &'a Group, host: &ProfileHost<'a>, shared: &ApplyContext<'a>) -> Self {
+    pub(crate) fn new(group: &'a TeardownGroup, host: &ProfileHost<'a>, shared: &ApplyContext<'a>) -> Self {
         Self {
             group,
             params: host.params,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wb_agent::{Fault, Group, WorkerError};
+use wb_agent::{Fault, TeardownGroup, WorkerError};
 use wb_knobs::tune::KnobRefusal;
 use wb_model::{ProfileName, WorkerName};
 
@@ -38,7 +38,7 @@ pub async fn preflight(
     host: &ProfileHost<'_>,
     shared: &ApplyContext<'_>,
 ) -> Result<Preflight, ProfileError> {
-    let failed = |why: ProfileErrorKind| ProfileError::new(&named.name, host.worker.name(), why);
+    let failed = |reason: ProfileErrorKind| ProfileError::new(&named.name, host.worker.name(), reason);
     let group = host.worker.new_group().await.map_err(|error| failed(error.into()))?;
     let outlook = inspect(named, &HostContext::new(&group, host, shared)).await;
     let closed = group.close().await;
@@ -111,7 +111,7 @@ async fn check_file(file: &HostFile, context: &HostContext<'_>) -> Result<Option
 /// The syntax error in a command's scripts, if any. Nothing is executed.
 async fn check_syntax(
     command: &ReversibleCommand,
-    group: &Group,
+    group: &TeardownGroup,
 ) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
     for script in [&command.check, &command.apply, &command.revert] {
         match run(group, ["sh", "-n", "-c", script]).await {
@@ -142,7 +142,7 @@ async fn check_kernel_arguments(
     }
 }
 
-async fn check_boot(next: &Boot, group: &Group) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
+async fn check_boot(next: &Boot, group: &TeardownGroup) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
     match run(group, next.check_command()).await {
         Ok(_) => Ok(None),
         Err(ProfileErrorKind::Program { output, .. }) => {

@@ -240,8 +240,8 @@ impl PbenchTest {
     fn param(&self, key: &str) -> (String, PbenchValue) {
         let dashed = key.replace('_', "-");
         let name = if dashed == "type" || dashed == "types" { "test-types" } else { &dashed };
-        let exact = self.extra_params.iter().chain(self.params).find(|(one, _)| *one == name);
-        let mut prefixed = self.params.iter().filter(|(one, _)| one.starts_with(name));
+        let exact = self.extra_params.iter().chain(self.params).find(|(given, _)| *given == name);
+        let mut prefixed = self.params.iter().filter(|(given, _)| given.starts_with(name));
         let param = exact.or_else(|| prefixed.next().filter(|_| prefixed.next().is_none()));
         match param {
             // run-perf's name for the same parameter.
@@ -313,7 +313,7 @@ pub(crate) fn sanitize_name(name: &str) -> String {
 fn text_values(value: &Value) -> Vec<String> {
     match value {
         Value::Array(list) => list.iter().map(value_text).collect(),
-        one => vec![value_text(one)],
+        single => vec![value_text(single)],
     }
 }
 
@@ -330,8 +330,8 @@ pub(crate) fn value_text(value: &Value) -> String {
 fn format_value(value: &Value) -> String {
     match value {
         Value::Array(list) => format!("[{}]", list.iter().map(format_value).collect::<Vec<_>>().join(",")),
-        one if value_text(one) == PER_WORKER_CPUS => wb_plan::WORKER_CPUS.to_owned(),
-        one => quote(&value_text(one)),
+        single if value_text(single) == PER_WORKER_CPUS => wb_plan::WORKER_CPUS.to_owned(),
+        single => quote(&value_text(single)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What cleaning up on workers found: into the record of an attempt, or among the problems of its cell.
 
-use wb_agent::{Group, RevertedChange, TeardownReport, WorkerError};
+use wb_agent::{RevertedChange, TeardownGroup, TeardownReport, WorkerError};
 use wb_sys::undo::RevertOutcome;
 use wb_test::attempt::AttemptRecord;
 use wb_test::{Failure, WorkerContext};
@@ -33,7 +33,7 @@ impl CleanupReport {
     }
 
     /// Tears down a group.
-    pub(crate) async fn of_group(group: Group) -> Self {
+    pub(crate) async fn of_group(group: TeardownGroup) -> Self {
         let mut report = Self::clean();
         report.tear_down(group).await;
         report
@@ -68,7 +68,7 @@ impl CleanupReport {
         failures.chain(self.findings).chain(self.disturbances).collect()
     }
 
-    async fn tear_down(&mut self, group: Group) {
+    async fn tear_down(&mut self, group: TeardownGroup) {
         let worker = group.worker().name().clone();
         match group.teardown().await {
             Ok(TeardownReport { killed: _, unkillable, reverted, cleanup_errors, revert_error, folder_error }) => {

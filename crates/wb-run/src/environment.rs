@@ -38,8 +38,8 @@ pub async fn record(
             continue;
         }
         let environment = match member.worker.environment(programs.clone()).await {
-            Err(WorkerError::Lost { worker, reason: why }) => {
-                found_lost.push((worker, why));
+            Err(WorkerError::Lost { worker, reason }) => {
+                found_lost.push((worker, reason));
                 continue;
             }
             other => other?,

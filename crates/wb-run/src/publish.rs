@@ -56,7 +56,7 @@ impl Publisher {
         };
         let (result, log, elapsed) = match execution {
             Ok(output) => (output.result(), output.log(&command_line), output.elapsed),
-            Err(why) => (Err(why.clone()), format!("{command_line}\n{why}\n").into_bytes(), Nanos(0)),
+            Err(reason) => (Err(reason.clone()), format!("{command_line}\n{reason}\n").into_bytes(), Nanos(0)),
         };
         let log = preparation::keep(run, &format!("publish-{}", next_log_number(run)), &log)?;
         Ok(PublishStep { test: what, outcome: StepOutcome::from_result(&result), seconds: elapsed.seconds(), log })

@@ -192,8 +192,8 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         let after =
             environment::record(&context.run, invocation, "after", &cells, &context.pool, &context.lost).await?;
         // The loss has no further effect: the measurements on these workers are complete.
-        after.into_iter().for_each(|(worker, why)| {
-            watch(Progress::Warning(missing_environment_warning(&worker, &why, "at the end")))
+        after.into_iter().for_each(|(worker, reason)| {
+            watch(Progress::Warning(missing_environment_warning(&worker, &reason, "at the end")))
         });
         for (worker, differences) in context.changed_facts().await? {
             watch(Progress::Warning(describe_machine_change(&worker, &differences)));
@@ -254,9 +254,9 @@ fn copy_files(run: &RunFolder, serial: &[ActiveCell]) -> Result<Vec<String>, Run
     let note = |file: DefinitionFile| match file.copy {
         FileCopy::Whole { .. } => None,
         FileCopy::Masked { .. } => Some(format!("{test}: `{}` is recorded with its secrets masked", file.path)),
-        FileCopy::Missing { reason: why } => {
+        FileCopy::Missing { reason } => {
             let hash = if file.sha256.is_some() { "recorded by its hash alone" } else { "not recorded" };
-            Some(format!("{test}: `{}` is {hash}: {why}", file.path))
+            Some(format!("{test}: `{}` is {hash}: {reason}", file.path))
         }
     };
     Ok(new.into_iter().filter_map(note).collect())
@@ -399,28 +399,28 @@ impl<W: FnMut(Progress)> Sampler for SampleLoop<'_, W> {
 }
 
 /// Returns the warning for a worker whose environment was not recorded.
-fn missing_environment_warning(worker: &WorkerName, why: &str, moment: &str) -> String {
-    format!("the worker `{worker}` is lost: {why}; its environment {moment} is not recorded")
+fn missing_environment_warning(worker: &WorkerName, reason: &str, moment: &str) -> String {
+    format!("the worker `{worker}` is lost: {reason}; its environment {moment} is not recorded")
 }
 
 impl<W: FnMut(Progress)> SampleLoop<'_, W> {
     /// Records the environments of the workers before the first sample; continues without those that are lost.
     async fn record_environment(&mut self, invocation: u32) -> Result<(), RunError> {
         let RunContext { run, pool, lost, .. } = &self.context;
-        for (worker, why) in environment::record(run, invocation, "before", &self.cells, pool, lost).await? {
-            let why = self.context.explain_loss(&worker, why).await;
-            (self.watch)(Progress::Warning(missing_environment_warning(&worker, &why, "at the start")));
-            self.drop_worker(worker, why)?;
+        for (worker, reason) in environment::record(run, invocation, "before", &self.cells, pool, lost).await? {
+            let reason = self.context.explain_loss(&worker, reason).await;
+            (self.watch)(Progress::Warning(missing_environment_warning(&worker, &reason, "at the start")));
+            self.drop_worker(worker, reason)?;
         }
         Ok(())
     }
 
     /// Continues without a worker, unless no other is left.
-    fn drop_worker(&mut self, worker: WorkerName, why: String) -> Result<(), RunError> {
+    fn drop_worker(&mut self, worker: WorkerName, reason: String) -> Result<(), RunError> {
         let RunContext { lost, pool, .. } = &mut self.context;
         lost.insert(worker.clone());
         let is_left = pool.workers.iter().any(|member| !lost.contains(member.worker.name()));
-        if is_left { Ok(()) } else { Err(RunError::Lost { worker, reason: why }) }
+        if is_left { Ok(()) } else { Err(RunError::Lost { worker, reason }) }
     }
 
     fn next(&self, index: usize) -> Step {
@@ -461,9 +461,9 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
             disturbances: newest.attempt.ended.disturbances.clone(),
         });
         match &newest.attempt.ended.outcome {
-            AttemptOutcome::Lost { worker, reason: why } => {
-                let (worker, why) = (worker.clone(), why.clone());
-                self.drop_worker(worker, why)
+            AttemptOutcome::Lost { worker, reason } => {
+                let (worker, reason) = (worker.clone(), reason.clone());
+                self.drop_worker(worker, reason)
             }
             _ => Ok(()),
         }
@@ -522,8 +522,8 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         let cells = cells.map(|cell| (&cell.definition, cell.evaluated.clone(), history.end_reason(&cell.planned.id)));
         wb_study::write_serial(&self.context.run, cells.collect())?;
         let published = publisher.publish(&self.context.run, Some(test.clone()), &self.context.cancel).await?;
-        if let StepOutcome::Failed { reason: why } = &published.outcome {
-            (self.watch)(Progress::Warning(format!("{test} was not published: {why}")));
+        if let StepOutcome::Failed { reason } = &published.outcome {
+            (self.watch)(Progress::Warning(format!("{test} was not published: {reason}")));
         }
         self.context.write(JournalEvent::Published(published))
     }

@@ -1,6 +1,6 @@
 //! User tools that run alongside a sample, such as `perf stat -a` or `sar 1`; their output is recorded.
 
-use wb_agent::{Command, ExitReason, Group, Process, ProcessOutput};
+use wb_agent::{Command, ExitReason, Process, ProcessOutput, TeardownGroup};
 use wb_model::Nanos;
 use wb_model::secrets::mask_command_line;
 use wb_plan::tools::split_words;
@@ -17,7 +17,7 @@ const EXIT_TIMEOUT: Nanos = Nanos(5_000_000_000);
 
 /// The running tools of a sample.
 pub struct RunningTools {
-    group: Group,
+    group: TeardownGroup,
     tools: Vec<(String, Process)>,
 }
 
@@ -49,7 +49,7 @@ impl RunningTools {
     }
 }
 
-async fn start_all(group: &Group, commands: &[String]) -> Result<Vec<(String, Process)>, Failure> {
+async fn start_all(group: &TeardownGroup, commands: &[String]) -> Result<Vec<(String, Process)>, Failure> {
     let mut tools = Vec::new();
     for line in commands {
         let argv = split_words(line)

@@ -88,7 +88,7 @@ impl WorkerPool {
     pub fn plan_workers(&self) -> PlanWorkers {
         let available =
             self.workers.iter().map(|member| (member.worker.name().clone(), Ok(Facts::clone(&member.facts))));
-        let absent = self.unreachable.iter().map(|(name, why)| (name.clone(), Err(why.clone())));
+        let absent = self.unreachable.iter().map(|(name, reason)| (name.clone(), Err(reason.clone())));
         PlanWorkers {
             workers: available.chain(absent).collect(),
             groups: self.groups.clone(),
@@ -97,9 +97,9 @@ impl WorkerPool {
     }
 
     /// Removes a worker from the pool and records the reason.
-    pub fn remove(&mut self, name: &WorkerName, why: String) {
+    pub fn remove(&mut self, name: &WorkerName, reason: String) {
         self.workers.retain(|member| member.worker.name() != name);
-        self.unreachable.insert(name.clone(), why);
+        self.unreachable.insert(name.clone(), reason);
     }
 
     /// Returns the worker with this name.

@@ -56,15 +56,17 @@ pub async fn plan_on_hosts(
 /// The workers, with those to which a profile cannot be applied marked as absent with the reason.
 fn exclude_unfit_hosts(pool: &WorkerPool, preflights: &[Preflight]) -> WorkerPool {
     let mut pool = pool.clone();
-    for one in preflights.iter().filter(|one| !one.obstacles.is_empty()) {
-        let reason = |obstacle: &ProfileErrorKind| match (obstacle.message_on(&one.host), obstacle.help()) {
+    for preflight in preflights.iter().filter(|preflight| !preflight.obstacles.is_empty()) {
+        let reason = |obstacle: &ProfileErrorKind| match (obstacle.message_on(&preflight.host), obstacle.help()) {
             (message, Some(help)) => format!("{message} ({help})"),
             (message, None) => message,
         };
-        let reasons: Vec<String> = one.obstacles.iter().map(reason).collect();
-        pool.workers.retain(|member| *member.worker.name() != one.host);
-        pool.unreachable
-            .insert(one.host.clone(), format!("`{}` on `{}`: {}", one.profile, one.host, reasons.join("; ")));
+        let reasons: Vec<String> = preflight.obstacles.iter().map(reason).collect();
+        pool.workers.retain(|member| *member.worker.name() != preflight.host);
+        pool.unreachable.insert(
+            preflight.host.clone(),
+            format!("`{}` on `{}`: {}", preflight.profile, preflight.host, reasons.join("; ")),
+        );
     }
     pool
 }
@@ -80,9 +82,9 @@ fn plan_guests(
 ) -> Result<Plan, SessionError> {
     let mut plan = request.plan(None, named, events)?;
     let mut workers = pool.plan_workers();
-    for one in preflights {
-        let on_host = |guest: &PlannedGuest| (guest.name.to_string(), vec![one.host.clone()]);
-        workers.groups.extend(one.guests.iter().map(on_host));
+    for preflight in preflights {
+        let on_host = |guest: &PlannedGuest| (guest.name.to_string(), vec![preflight.host.clone()]);
+        workers.groups.extend(preflight.guests.iter().map(on_host));
     }
     // If there is no plan for the hosts themselves, assume that each cell needs all of them.
     let below = request.expand(Some(&workers), named).ok();
@@ -95,7 +97,7 @@ fn plan_guests(
                 roles.find_map(|worker| pool.unreachable.get(worker).cloned())
             }
         };
-        let guests = preflights.iter().flat_map(|one| &one.guests);
+        let guests = preflights.iter().flat_map(|preflight| &preflight.guests);
         cell.unsupported = cell.unsupported.take().or_else(|| missing_guest_cpu(&cell.params, guests));
     }
     Ok(plan)

@@ -118,8 +118,8 @@ const TOO_MANY_IN_SUCCESSION: usize = 3;
 /// The length of the longest series of what is true.
 pub(crate) fn longest_series(all: impl Iterator<Item = bool>) -> usize {
     let mut length = 0;
-    let lengths = all.map(|one| {
-        length = if one { length + 1 } else { 0 };
+    let lengths = all.map(|is_true| {
+        length = if is_true { length + 1 } else { 0 };
         length
     });
     lengths.max().unwrap_or(0)

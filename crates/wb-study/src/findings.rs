@@ -265,7 +265,7 @@ mod tests {
 
     fn findings_of(definition: &CellDefinition, evaluated: &[EvaluatedAttempt]) -> Vec<String> {
         let metric = &definition.metrics[0];
-        let values = evaluated.iter().filter_map(|one| one.measurement.as_ref()?.get(metric)).collect();
+        let values = evaluated.iter().filter_map(|attempt| attempt.measurement.as_ref()?.get(metric)).collect();
         let primary = [PrimaryValues::new(metric, None, values)];
         findings(definition, evaluated, &primary, &evaluated.iter().collect::<Vec<_>>())
     }
@@ -309,8 +309,8 @@ mod tests {
     fn findings_are_counted_by_the_samples_that_have_them() {
         let mut evaluated = samples(&[97.0, 98.0, 99.0, 97.5]);
         let other = |run: u32| format!("{OTHER_RUN}anna@desk (process {run} there, its agent {run} here)");
-        for one in &mut evaluated[..2] {
-            one.attempt.ended.findings =
+        for attempt in &mut evaluated[..2] {
+            attempt.attempt.ended.findings =
                 vec![other(11), other(22), "swapped 3 pages".to_owned(), "swapped 5 pages".to_owned()];
         }
         evaluated[2].attempt.ended.findings = vec![other(22)];
@@ -359,8 +359,8 @@ mod tests {
         rule.metrics.push(Metric::resource("faults", "1"));
         let with = |last: f64| {
             let mut evaluated = samples(&[97.0, 98.0, 99.0]);
-            for (one, value) in evaluated.iter_mut().zip([1.0, 1.0, last]) {
-                let measured = one.measurement.as_mut().unwrap();
+            for (attempt, value) in evaluated.iter_mut().zip([1.0, 1.0, last]) {
+                let measured = attempt.measurement.as_mut().unwrap();
                 measured.set(Class::Latency, "response", value);
                 measured.set(Class::Resource, "faults", value);
             }
@@ -396,8 +396,8 @@ mod tests {
     fn samples_much_shorter_than_min_time_are_a_finding() {
         let with = |min_time: Option<u64>, seconds: f64| {
             let mut evaluated = samples(&[97.0, 98.0, 99.0, 97.5, 98.5, 99.5]);
-            for one in &mut evaluated {
-                one.measurement.as_mut().unwrap().intervals = Some(seconds);
+            for attempt in &mut evaluated {
+                attempt.measurement.as_mut().unwrap().intervals = Some(seconds);
             }
             findings_of(&CellDefinition { min_time: min_time.map(Nanos), ..definition(precision()) }, &evaluated)
         };
@@ -414,8 +414,8 @@ mod tests {
     fn output_that_changes_although_declared_constant_is_a_finding() {
         let with = |outputs: [&str; 3]| {
             let mut evaluated = samples(&[97.0, 98.0, 99.0]);
-            for (one, output) in evaluated.iter_mut().zip(outputs) {
-                let measured = one.measurement.as_mut().unwrap();
+            for (attempt, output) in evaluated.iter_mut().zip(outputs) {
+                let measured = attempt.measurement.as_mut().unwrap();
                 measured
                     .outputs
                     .extend((!output.is_empty()).then(|| ("standard output".to_owned(), output.to_owned())));

@@ -45,8 +45,8 @@ impl GuestError {
     }
 
     /// The error of a program or another operation.
-    pub(crate) fn failed(program: &str, why: impl std::fmt::Display) -> Self {
-        GuestError::Failed { program: program.to_owned(), output: why.to_string() }
+    pub(crate) fn failed(program: &str, reason: impl std::fmt::Display) -> Self {
+        GuestError::Failed { program: program.to_owned(), output: reason.to_string() }
     }
 }
 
@@ -84,10 +84,10 @@ pub(crate) fn output(program: &'static str, configure: impl FnOnce(&mut Command)
     let mut command = Command::new(find(program)?);
     command.stdin(Stdio::null()).env("LC_ALL", "C");
     configure(&mut command);
-    let failed = |why: String| GuestError::Failed { program: program.to_owned(), output: why };
-    let output = command.output().map_err(|why| failed(why.to_string()))?;
+    let failed = |reason: String| GuestError::Failed { program: program.to_owned(), output: reason };
+    let output = command.output().map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         return Err(failed(format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr).trim_end())));
     }
-    String::from_utf8(output.stdout).map_err(|why| failed(why.to_string()))
+    String::from_utf8(output.stdout).map_err(|error| failed(error.to_string()))
 }

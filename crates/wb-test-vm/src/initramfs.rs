@@ -37,7 +37,7 @@ pub(crate) fn build(errand: &GuestScript<'_>, kernel: &Kernel, folder: &Path) ->
     let root = folder.join("root");
     for name in ["bin", "proc", "sys", "dev", "tmp", "lib"] {
         let path = root.join(name);
-        fs::create_dir_all(&path).map_err(|why| GuestError::file("create", &path, why))?;
+        fs::create_dir_all(&path).map_err(|error| GuestError::file("create", &path, error))?;
     }
     copy(&find("busybox")?, &root.join("bin/busybox"))?;
     for (file, target) in errand.files {
@@ -54,7 +54,7 @@ pub(crate) fn build(errand: &GuestScript<'_>, kernel: &Kernel, folder: &Path) ->
 /// Copies the modules with their dependencies, and generates their index.
 fn copy_modules(names: &[&str], kernel: &Kernel, root: &Path) -> Result<(), GuestError> {
     let lib = root.join("lib/modules").join(&kernel.version);
-    fs::create_dir_all(&lib).map_err(|why| GuestError::file("create", &lib, why))?;
+    fs::create_dir_all(&lib).map_err(|error| GuestError::file("create", &lib, error))?;
     for name in names {
         let lines = output("modprobe", |command| {
             command.arg("--dirname").arg(&kernel.root).args(["--set-version", &kernel.version, "--show-depends", name]);
@@ -73,7 +73,8 @@ fn pack(root: &Path, folder: &Path) -> Result<PathBuf, GuestError> {
     list(root, Path::new("."), &mut names)?;
     let list_file = folder.join("names");
     write(&list_file, &names)?;
-    let open = |path: &Path, opened: std::io::Result<File>| opened.map_err(|why| GuestError::file("open", path, why));
+    let open =
+        |path: &Path, opened: std::io::Result<File>| opened.map_err(|error| GuestError::file("open", path, error));
     let (input, output_file) = (open(&list_file, File::open(&list_file))?, open(&archive, File::create(&archive))?);
     output("cpio", |command| {
         command
@@ -87,7 +88,7 @@ fn pack(root: &Path, folder: &Path) -> Result<PathBuf, GuestError> {
 
 /// Lists every path below a folder, folders before their contents.
 fn list(root: &Path, folder: &Path, names: &mut String) -> Result<(), GuestError> {
-    let read = |why| GuestError::file("read", &root.join(folder), why);
+    let read = |error| GuestError::file("read", &root.join(folder), error);
     for entry in fs::read_dir(root.join(folder)).map_err(read)? {
         let entry = entry.map_err(read)?;
         let path = folder.join(entry.file_name());
@@ -101,16 +102,16 @@ fn list(root: &Path, folder: &Path, names: &mut String) -> Result<(), GuestError
 
 fn copy(from: &Path, to: &Path) -> Result<(), GuestError> {
     if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(|why| GuestError::file("create", folder, why))?;
+        fs::create_dir_all(folder).map_err(|error| GuestError::file("create", folder, error))?;
     }
-    fs::copy(from, to).map(drop).map_err(|why| GuestError::file("copy", from, why))
+    fs::copy(from, to).map(drop).map_err(|error| GuestError::file("copy", from, error))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), GuestError> {
-    fs::write(path, text).map_err(|why| GuestError::file("write", path, why))
+    fs::write(path, text).map_err(|error| GuestError::file("write", path, error))
 }
 
 fn make_executable(path: &Path) -> Result<(), GuestError> {
     let mode = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(path, mode).map_err(|why| GuestError::file("make executable", path, why))
+    fs::set_permissions(path, mode).map_err(|error| GuestError::file("make executable", path, error))
 }

@@ -31,9 +31,10 @@ pub(crate) fn fetch(cache: &Path) -> Result<Kernel, GuestError> {
     if kernel.root.is_dir() {
         return Ok(kernel);
     }
-    fs::create_dir_all(cache).map_err(|why| GuestError::file("create", cache, why))?;
+    fs::create_dir_all(cache).map_err(|error| GuestError::file("create", cache, error))?;
     // Unpack in a temporary folder and then rename, so that a folder with a version's name is always complete.
-    let temporary = tempfile::tempdir_in(cache).map_err(|why| GuestError::file("create a folder in", cache, why))?;
+    let temporary =
+        tempfile::tempdir_in(cache).map_err(|error| GuestError::file("create a folder in", cache, error))?;
     let package = format!("linux-image-{}", kernel.version);
     output("apt-get", |command| _ = command.current_dir(temporary.path()).args(["download", "--quiet", &package]))?;
     let archive = only_file(temporary.path())?;
@@ -43,7 +44,7 @@ pub(crate) fn fetch(cache: &Path) -> Result<Kernel, GuestError> {
     match fs::rename(&root, &kernel.root) {
         // Another test fetched it meanwhile.
         Err(_) if kernel.root.is_dir() => Ok(kernel),
-        renamed => renamed.map(|()| kernel).map_err(|why| GuestError::file("rename", &root, why)),
+        renamed => renamed.map(|()| kernel).map_err(|error| GuestError::file("rename", &root, error)),
     }
 }
 
@@ -58,7 +59,7 @@ fn newest_version() -> Result<String, GuestError> {
 }
 
 fn only_file(folder: &Path) -> Result<PathBuf, GuestError> {
-    let read = |why| GuestError::file("read", folder, why);
+    let read = |error| GuestError::file("read", folder, error);
     match fs::read_dir(folder).map_err(read)?.next() {
         Some(entry) => Ok(entry.map_err(read)?.path()),
         None => Err(read(std::io::ErrorKind::NotFound.into())),

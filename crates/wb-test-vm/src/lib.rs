@@ -47,7 +47,8 @@ pub struct ScriptOutput {
 /// script (with the last lines of its console).
 pub fn run_script(errand: &GuestScript<'_>, cache: &Path) -> Result<ScriptOutput, GuestError> {
     let kernel = kernel::fetch(cache)?;
-    let folder = tempfile::tempdir().map_err(|why| GuestError::file("create", Path::new("a temporary folder"), why))?;
+    let folder =
+        tempfile::tempdir().map_err(|error| GuestError::file("create", Path::new("a temporary folder"), error))?;
     let initramfs = initramfs::build(errand, &kernel, folder.path())?;
     machine::run(&kernel, &initramfs, folder.path())
 }

@@ -33,11 +33,11 @@ pub(crate) fn run(kernel: &Kernel, initramfs: &Path, folder: &Path) -> Result<Sc
     let code = read(&status).ok().and_then(|status| status.trim().parse().ok());
     match (ended, code) {
         (Ok(_), Some(status)) => Ok(ScriptOutput {
-            output: read(&output_file).map_err(|why| GuestError::file("read", &output_file, why))?,
+            output: read(&output_file).map_err(|error| GuestError::file("read", &output_file, error))?,
             status,
         }),
-        (Err(GuestError::Failed { output: why, .. }), _) if !console.exists() => {
-            Err(GuestError::Failed { program: "qemu-system-x86_64".to_owned(), output: why })
+        (Err(GuestError::Failed { output: reason, .. }), _) if !console.exists() => {
+            Err(GuestError::Failed { program: "qemu-system-x86_64".to_owned(), output: reason })
         }
         _ => {
             let lines = read(&console).unwrap_or_default() + &read(&output_file).unwrap_or_default();

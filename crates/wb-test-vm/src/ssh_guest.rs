@@ -32,7 +32,7 @@ const STALL_LIMIT: Nanos = Nanos(60_000_000_000);
 /// # Errors
 /// If it cannot be built: a tool is missing, this is not root, or the archive cannot be reached.
 pub fn built_image(spec: &str) -> Result<BaseImage, GuestError> {
-    let failed = |why: String| GuestError::failed("building an image", why);
+    let failed = |reason: String| GuestError::failed("building an image", reason);
     let image: ImageSpec = serde_json::from_str(spec).map_err(|error| failed(error.to_string()))?;
     let mut output = Vec::new();
     let request = ImageRequest::Prepare { image, stall: STALL_LIMIT };
@@ -145,7 +145,7 @@ impl SshGuest {
         for (number, disk) in config.disks.iter().enumerate() {
             let file = path(&format!("disk{number}"));
             let sparse = fs::File::create(&file).and_then(|new| new.set_len(u64::from(disk.size_mib) << 20));
-            sparse.map_err(|why| GuestError::file("create", Path::new(&file), why))?;
+            sparse.map_err(|error| GuestError::file("create", Path::new(&file), error))?;
             let bytes = u64::from(disk.mib_per_second) << 20;
             let limits = format!("throttling.iops-total={},throttling.bps-total={bytes}", disk.iops);
             add("-drive", format!("file={file},format=raw,if=none,id=disk{number},cache=unsafe,{limits}"));
@@ -242,7 +242,7 @@ impl Drop for SshGuest {
 
 fn boot(folder: &Path, arguments: &[String]) -> Result<Child, GuestError> {
     let path = folder.join("console");
-    let console = fs::File::create(&path).map_err(|why| GuestError::file("create", &path, why))?;
+    let console = fs::File::create(&path).map_err(|error| GuestError::file("create", &path, error))?;
     // The emulator ends with this process, also if this process is killed.
     let mut emulator = Command::new(find("setpriv")?);
     emulator
@@ -260,7 +260,7 @@ fn create_key(folder: &Path, name: &str) -> Result<(String, String), GuestError>
     output("ssh-keygen", |command| {
         command.args(["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"]).arg(&file);
     })?;
-    let read = |path: &Path| fs::read_to_string(path).map_err(|why| GuestError::file("read", path, why));
+    let read = |path: &Path| fs::read_to_string(path).map_err(|error| GuestError::file("read", path, error));
     Ok((read(&file)?, read(&file.with_extension("pub"))?))
 }
 
@@ -269,5 +269,5 @@ fn free_port() -> std::io::Result<u16> {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), GuestError> {
-    fs::write(path, bytes).map_err(|why| GuestError::file("write", path, why))
+    fs::write(path, bytes).map_err(|error| GuestError::file("write", path, error))
 }

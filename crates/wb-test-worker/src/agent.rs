@@ -9,8 +9,8 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use wb_agent::protocol::{
     ActiveRuns, AgentSession, Call, CapturedOutput, ClockReading, Command, Controller, EncodedReply, ExitReport, Fault,
-    GroupHandle, InstalledProgram, PlacementReport, ProcessHandle, RecoveryReport, Request, ScratchHandle, Stream,
-    TeardownReport, TuneReport, WithBytes, call,
+    GroupHandle, InstalledProgram, OutputStream, PlacementReport, ProcessHandle, RecoveryReport, Request,
+    ScratchHandle, TeardownReport, TuneReport, WithBytes, call,
 };
 use wb_agent::{Connection, Worker, WorkerError};
 use wb_model::facts::{Cpu, Node};
@@ -122,8 +122,8 @@ impl FakeAgent {
     }
 
     /// Breaks the connection: all further and pending calls fail.
-    pub fn disconnect(&self, why: &str) {
-        self.state().lost = Some(why.to_owned());
+    pub fn disconnect(&self, reason: &str) {
+        self.state().lost = Some(reason.to_owned());
         self.0.lost.notify_waiters();
     }
 
@@ -231,8 +231,8 @@ impl FakeAgent {
                 let mut state = self.state();
                 let running = state.process(call.process)?;
                 let bytes = match call.stream {
-                    Stream::Stdout => &running.process.stdout,
-                    Stream::Stderr => &running.process.stderr,
+                    OutputStream::Stdout => &running.process.stdout,
+                    OutputStream::Stderr => &running.process.stderr,
                 };
                 call.reply(WithBytes { value: false, bytes: bytes_from(bytes, call.offset) })
             }
@@ -258,8 +258,8 @@ impl FakeAgent {
     }
 
     fn lost(&self) -> Option<WorkerError> {
-        let why = self.state().lost.clone()?;
-        Some(WorkerError::Lost { worker: self.0.name.clone(), reason: why })
+        let reason = self.state().lost.clone()?;
+        Some(WorkerError::Lost { worker: self.0.name.clone(), reason })
     }
 }
 

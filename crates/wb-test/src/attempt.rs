@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use tokio::sync::watch;
 use wb_agent::{
-    AgentSession, Capture, Command, ExitReason, Group, PlacementReport, Process, ProcessOutput, ProcessStart, Worker,
+    AgentSession, Capture, Command, ExitReason, PlacementReport, Process, ProcessOutput, ProcessStart, TeardownGroup,
+    Worker,
 };
 use wb_model::secrets::{mask_arguments, mask_value};
 use wb_model::{AttemptPurpose, Bytes, Facts, Nanos, Placement, Quantity, Roles, Sha256, WorkerName};
@@ -22,7 +23,7 @@ const STDOUT_HEAD: usize = 64 << 10;
 #[derive(Debug)]
 pub struct WorkerContext {
     /// Group that the processes belong to; its private folder is removed with it.
-    pub group: Group,
+    pub group: TeardownGroup,
     /// Roles of the workers: this one measures, or serves one that does.
     pub roles: Roles,
     /// Contexts of the other workers of this cell.
@@ -43,7 +44,7 @@ pub struct WorkerContext {
 impl WorkerContext {
     /// Creates the context of a worker that needs no other workers.
     pub fn new(
-        group: Group,
+        group: TeardownGroup,
         facts: Arc<Facts>,
         placement: Placement,
         limit: Nanos,

@@ -31,7 +31,9 @@ async fn controller() -> Fallible<()> {
     let folders = [worker.new_scratch(None).await?, worker.new_scratch(Some(&base)).await?];
     let script = "(setsid sleep 1234.5 &) ; sleep 1234.5 & echo ready; wait";
     let process = group.spawn(Command::new(["sh", "-c", script])).await?;
-    process.wait_for_line(wb_agent::Stream::Stdout, wb_model::Nanos(10_000_000_000), |line| line == "ready").await?;
+    process
+        .wait_for_line(wb_agent::OutputStream::Stdout, wb_model::Nanos(10_000_000_000), |line| line == "ready")
+        .await?;
     let agent = worker.agent_pid().unwrap_or_default();
     let cgroup = group.cgroup().unwrap_or("-");
     let [first, second] = [folders[0].path(), folders[1].path()];

@@ -12,8 +12,8 @@ use wb_sys::undo::ManagedResource;
 
 use super::{
     ActiveRuns, AgentSession, CleanupCommand, ClockReading, Command, Controller, EncodedReply, ExitReport, Fault,
-    FileEntry, GroupHandle, InstalledProgram, PlacementReport, ProcessHandle, RecoveryReport, Reply, ScratchHandle,
-    Stream, TeardownReport, TuneReport, WithBytes,
+    FileEntry, GroupHandle, InstalledProgram, OutputStream, PlacementReport, ProcessHandle, RecoveryReport, Reply,
+    ScratchHandle, TeardownReport, TuneReport, WithBytes,
 };
 
 /// A call to an agent.
@@ -228,7 +228,7 @@ calls! {
         /// The process.
         process: u32,
         /// The stream.
-        stream: Stream,
+        stream: OutputStream,
         /// Offset in bytes.
         offset: u64,
         /// Whether to wait until there is output or the process has exited.

@@ -18,8 +18,8 @@ pub use file::{EntryKind, FileEntry, GroupHandle, InstalledProgram, ScratchHandl
 pub use message::{EncodedReply, Reply, WithBytes};
 pub(crate) use message::{RequestMessage, ResponseMessage};
 pub use process::{
-    Arrival, Capture, CapturedOutput, Command, ExitReason, ExitReport, OutputDigest, Overflow, PlacementReport,
-    ProcessHandle, Stream,
+    Arrival, Capture, CapturedOutput, Command, ExitReason, ExitReport, OutputDigest, OutputStream, Overflow,
+    PlacementReport, ProcessHandle,
 };
 pub use session::{ActiveRuns, AgentSession, ClockReading, Controller, Hello, HelloReply, SessionConfig};
 

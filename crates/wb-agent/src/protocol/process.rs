@@ -227,7 +227,7 @@ impl Command {
 /// An output stream of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -256,7 +256,7 @@ pub enum ExitReason {
     /// It was killed because it exceeded the output limit.
     TooMuchOutput {
         /// The stream.
-        stream: Stream,
+        stream: OutputStream,
         /// The output limit.
         limit: Bytes,
     },
@@ -277,8 +277,8 @@ impl fmt::Display for ExitReason {
             Self::TimedOut { limit: after } => write!(f, "timeout after {after}"),
             Self::TooMuchOutput { stream, limit } => {
                 let stream = match stream {
-                    Stream::Stdout => "standard output",
-                    Stream::Stderr => "standard error",
+                    OutputStream::Stdout => "standard output",
+                    OutputStream::Stderr => "standard error",
                 };
                 let limit = Quantity { value: limit.0 as f64, unit: "B" };
                 write!(f, "killed for writing more than {limit} to {stream}")

@@ -21,8 +21,8 @@ use wb_sys::process::{
 
 use crate::clock::monotonic_ns;
 use crate::protocol::{
-    Capture, Command, ExitReason, ExitReport, Fault, OWN_PROGRAM, PlacementReport, ProcessHandle, Stream, WithBytes,
-    call, own_program,
+    Capture, Command, ExitReason, ExitReport, Fault, OWN_PROGRAM, OutputStream, PlacementReport, ProcessHandle,
+    WithBytes, call, own_program,
 };
 
 use super::groups::{GROUP_VARIABLE, LiveGroup, PROGRAMS_FOLDER};
@@ -329,10 +329,10 @@ impl LiveProcess {
     }
 
     /// Reads a chunk of its output; returns whether more may come.
-    pub(super) async fn output(&self, stream: Stream, offset: u64, follow: bool) -> WithBytes<bool> {
+    pub(super) async fn output(&self, stream: OutputStream, offset: u64, follow: bool) -> WithBytes<bool> {
         let output = match stream {
-            Stream::Stdout => &self.stdout,
-            Stream::Stderr => &self.stderr,
+            OutputStream::Stdout => &self.stdout,
+            OutputStream::Stderr => &self.stderr,
         };
         loop {
             let (changed, ending) = (output.changed.notified(), self.ending.notified());
@@ -404,7 +404,7 @@ impl LiveProcess {
         if let Some(after) = self.timed_out.get() {
             return ExitReason::TimedOut { limit: after };
         }
-        for (output, stream) in [(&self.stdout, Stream::Stdout), (&self.stderr, Stream::Stderr)] {
+        for (output, stream) in [(&self.stdout, OutputStream::Stdout), (&self.stderr, OutputStream::Stderr)] {
             if output.has_exceeded_limit() {
                 return ExitReason::TooMuchOutput { stream, limit: self.limit };
             }

@@ -170,9 +170,9 @@ impl Agent {
         let set = KnobSet { name: RUN.to_owned(), summary: String::new(), knobs };
         let root = self.root.clone();
         let tuned = self.with_undo_log(*group, move |log| apply(&root, &set, log)).await?;
-        match tuned.iter().find_map(|one| Some((one, one.outcome.reason()?))) {
-            Some((one, reason)) if *strict => {
-                Err(Fault::Refused { why: format!("cannot set {} to {}: {reason}", one.knob, one.requested) })
+        match tuned.iter().find_map(|knob| Some((knob, knob.outcome.reason()?))) {
+            Some((knob, reason)) if *strict => {
+                Err(Fault::Refused { why: format!("cannot set {} to {}: {reason}", knob.knob, knob.requested) })
             }
             _ => Ok(TuneReport(tuned)),
         }

@@ -13,14 +13,14 @@ use super::{Process, Recording, Worker, WorkerError};
 /// POSIX process group: daemons and processes in other sessions belong to it too. Dropping it has the agent kill all its
 /// processes and revert the changes.
 #[derive(Debug)]
-pub struct Group {
+pub struct TeardownGroup {
     worker: Worker,
     handle: GroupHandle,
     /// False once the agent has been told to tear it down.
     open: bool,
 }
 
-impl Group {
+impl TeardownGroup {
     pub(super) fn new(worker: Worker, handle: GroupHandle) -> Self {
         Self { worker, handle, open: true }
     }
@@ -61,7 +61,7 @@ impl Group {
         self.set_knobs(knobs, true).await
     }
 
-    /// Like [`Group::tune`], but a knob that cannot be set is reported in the result.
+    /// Like [`TeardownGroup::tune`], but a knob that cannot be set is reported in the result.
     ///
     /// # Errors
     /// If a knob is unknown, another run is measuring on the machine, or another process has locked its undo
@@ -119,7 +119,7 @@ impl Group {
         report
     }
 
-    /// Like [`Group::teardown`], for a group that has made no changes: whatever is left of it is an error.
+    /// Like [`TeardownGroup::teardown`], for a group that has made no changes: whatever is left of it is an error.
     ///
     /// # Errors
     /// If the request fails, or a process or the scratch folder is left on the machine.
@@ -135,7 +135,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for TeardownGroup {
     fn drop(&mut self) {
         if self.open {
             self.worker.notify(call::Teardown { group: self.handle.id });
@@ -170,7 +170,7 @@ impl Scratch {
 
     /// Removes the folder.
     pub async fn close(mut self) -> Result<(), WorkerError> {
-        // As in `Group::teardown`, the call is sent in any case.
+        // As in `TeardownGroup::teardown`, the call is sent in any case.
         self.open = false;
         self.worker.call(call::RemoveScratch { id: self.handle.id }).await
     }

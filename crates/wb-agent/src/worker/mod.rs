@@ -32,7 +32,7 @@ use crate::protocol::{
 
 pub use connection::Connection;
 pub use error::WorkerError;
-pub use handles::{Group, Scratch};
+pub use handles::{Scratch, TeardownGroup};
 use pipe::PipeConnection;
 pub use process::{Process, ProcessOutput};
 pub use recording::{Recording, TelemetryRecord};
@@ -272,7 +272,7 @@ impl Worker {
     }
 
     /// Creates a group for the processes of one attempt.
-    pub async fn new_group(&self) -> Result<Group, WorkerError> {
+    pub async fn new_group(&self) -> Result<TeardownGroup, WorkerError> {
         self.new_group_with(ProcessEnvironment::default()).await
     }
 
@@ -280,8 +280,8 @@ impl Worker {
     ///
     /// # Errors
     /// Also if one of the programs does not exist.
-    pub async fn new_group_with(&self, overrides: ProcessEnvironment) -> Result<Group, WorkerError> {
-        Ok(Group::new(self.clone(), self.call(call::Group { overrides }).await?))
+    pub async fn new_group_with(&self, overrides: ProcessEnvironment) -> Result<TeardownGroup, WorkerError> {
+        Ok(TeardownGroup::new(self.clone(), self.call(call::Group { overrides }).await?))
     }
 
     /// Kills all processes and removes all files created through this handle, and ends the agent.

@@ -4,8 +4,8 @@ use wb_model::Nanos;
 use wb_sys::process::ResourceUsage;
 
 use crate::protocol::{
-    Arrival, CapturedOutput, ExitReason, ExitReport, OutputDigest, PlacementReport, ProcessHandle, Stream, WithBytes,
-    call,
+    Arrival, CapturedOutput, ExitReason, ExitReport, OutputDigest, OutputStream, PlacementReport, ProcessHandle,
+    WithBytes, call,
 };
 
 use super::{Worker, WorkerError};
@@ -81,14 +81,14 @@ impl Process {
         let ExitReport { exit_reason, started_ns, ended_ns, usage, outlived_by, stdout, arrivals, placement } = report;
         let (stdout, stdout_digest) = match stdout {
             CapturedOutput::Kept => {
-                let stdout = self.read_output(Stream::Stdout).await?;
+                let stdout = self.read_output(OutputStream::Stdout).await?;
                 let digest = OutputDigest::digest(&stdout);
                 (stdout, Some(digest))
             }
             CapturedOutput::Hashed(digest) => (tail, Some(digest)),
             CapturedOutput::Discarded => (Vec::new(), None),
         };
-        let stderr = self.read_output(Stream::Stderr).await?;
+        let stderr = self.read_output(OutputStream::Stderr).await?;
         Ok(ProcessOutput {
             exit_reason,
             stdout,
@@ -114,12 +114,12 @@ impl Process {
     }
 
     /// Reads the output written to a stream so far.
-    pub async fn read_output(&self, stream: Stream) -> Result<Vec<u8>, WorkerError> {
+    pub async fn read_output(&self, stream: OutputStream) -> Result<Vec<u8>, WorkerError> {
         self.read_output_from(stream, 0).await
     }
 
     /// Reads the output written to a stream so far, from an offset in bytes on.
-    pub async fn read_output_from(&self, stream: Stream, offset: usize) -> Result<Vec<u8>, WorkerError> {
+    pub async fn read_output_from(&self, stream: OutputStream, offset: usize) -> Result<Vec<u8>, WorkerError> {
         let mut bytes = Vec::new();
         loop {
             let (chunk, _) = self.read_chunk(stream, offset + bytes.len(), false).await?;
@@ -134,7 +134,7 @@ impl Process {
     /// first.
     pub async fn wait_for_line(
         &self,
-        stream: Stream,
+        stream: OutputStream,
         limit: Nanos,
         matches: impl Fn(&str) -> bool,
     ) -> Result<Option<String>, WorkerError> {
@@ -160,7 +160,12 @@ impl Process {
         tokio::time::timeout(limit.into(), search).await.unwrap_or(Ok(None))
     }
 
-    async fn read_chunk(&self, stream: Stream, offset: usize, follow: bool) -> Result<(Vec<u8>, bool), WorkerError> {
+    async fn read_chunk(
+        &self,
+        stream: OutputStream,
+        offset: usize,
+        follow: bool,
+    ) -> Result<(Vec<u8>, bool), WorkerError> {
         let output = call::Output { process: self.id, stream, offset: offset as u64, follow };
         let WithBytes { value: more, bytes } = self.worker.call(output).await?;
         Ok((bytes, more))

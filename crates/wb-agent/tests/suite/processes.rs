@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::common::{alive, eventually, finish, sh, text, with_worker};
 use wb_agent::clock::monotonic_ns;
-use wb_agent::{Capture, Command, ExitReason, Fault, OutputDigest, Stream};
+use wb_agent::{Capture, Command, ExitReason, Fault, OutputDigest, OutputStream};
 use wb_model::{Aslr, Bytes, HugePages, Nanos, Placement};
 use wb_sys::process::HugePagesMethod;
 
@@ -79,7 +79,8 @@ fn a_process_that_ignores_sigterm_is_killed_at_its_limit() {
     with_worker(|worker| async move {
         let group = worker.new_group().await.unwrap();
         let stubborn = group.spawn(sh("trap '' TERM; echo on; while :; do sleep 0.1; done")).await.unwrap();
-        let line = stubborn.wait_for_line(Stream::Stdout, Nanos(30 * SECOND.0), |line| line == "on").await.unwrap();
+        let line =
+            stubborn.wait_for_line(OutputStream::Stdout, Nanos(30 * SECOND.0), |line| line == "on").await.unwrap();
         assert_eq!(line.as_deref(), Some("on"));
         let limit = Nanos(SECOND.0 / 10);
         let finished = stubborn.wait(Some(limit)).await.unwrap();
@@ -133,7 +134,7 @@ fn held_processes_start_when_they_are_released() {
         let ready =
             [group.spawn_suspended(sh("echo a")).await.unwrap(), group.spawn_suspended(sh("echo b")).await.unwrap()];
         let never = group.spawn_suspended(sh("echo c")).await.unwrap();
-        assert!(ready[0].read_output(Stream::Stdout).await.unwrap().is_empty());
+        assert!(ready[0].read_output(OutputStream::Stdout).await.unwrap().is_empty());
         for process in &ready {
             process.release().await.unwrap();
         }
@@ -154,7 +155,10 @@ fn output_is_complete_up_to_its_limit() {
         assert_eq!((finished.stdout.len(), text(&finished.stderr).as_str()), (20_000_000, "end"));
         let endless = group.spawn(sh("yes").output_limit(Bytes(100_000))).await.unwrap();
         let finished = endless.wait(None).await.unwrap();
-        assert_eq!(finished.exit_reason, ExitReason::TooMuchOutput { stream: Stream::Stdout, limit: Bytes(100_000) });
+        assert_eq!(
+            finished.exit_reason,
+            ExitReason::TooMuchOutput { stream: OutputStream::Stdout, limit: Bytes(100_000) }
+        );
         assert_eq!(finished.stdout.len(), 100_000);
         let exact = group.spawn(sh("head -c 100000 /dev/zero").output_limit(Bytes(100_000))).await.unwrap();
         assert!(exact.wait(None).await.unwrap().exit_reason.is_success());

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command as Program;
 
 use crate::common::{AGENT, alive, eventually, nothing_is_left_of, run, sh, text};
-use wb_agent::{Command, Stream, Worker};
+use wb_agent::{Command, OutputStream, Worker};
 use wb_model::Nanos;
 
 /// Starts an agent as `nobody`; none if this user cannot.
@@ -60,7 +60,7 @@ fn orphans_of_a_killed_agent_are_killed_by_the_next() {
         let group = worker.new_group().await.unwrap();
         let process = group.spawn(sh("(setsid sh -c 'echo $$; exec sleep 1000' &); sleep 1000")).await.unwrap();
         let ten_seconds = Nanos(10_000_000_000);
-        let line = process.wait_for_line(Stream::Stdout, ten_seconds, |_| true).await.unwrap().unwrap();
+        let line = process.wait_for_line(OutputStream::Stdout, ten_seconds, |_| true).await.unwrap().unwrap();
         let orphan: u32 = line.parse().unwrap();
         assert!(Program::new("kill").args(["-9", &agent.to_string()]).status().unwrap().success());
         // Agents of other tests that begin now kill the orphan as well.

@@ -7,7 +7,7 @@ use wb_stats::{RunPrior, benjamini_hochberg};
 use super::{ComparisonMethod, ConfidenceInterval, FinalVerdict};
 use crate::build::{Build, Builds, MetricIndex, Run};
 use crate::run_perf::tolerance::average::Average;
-use crate::run_perf::tolerance::groups::Group;
+use crate::run_perf::tolerance::groups::ToleranceGroup;
 use crate::run_perf::tolerance::{self, Status};
 use crate::statistical::group::{GroupComparison, GroupRun, compare_group};
 use crate::statistical::{self, observations};
@@ -97,7 +97,7 @@ pub(super) fn judge_groups(
         tolerances.groups.iter().map(|group| compare(builds, tolerances, group, build, statistics?)).collect();
     let p_values: Vec<f64> = compared.iter().flatten().map(|it| it.p_value).collect();
     let mut adjusted = benjamini_hochberg(&p_values, ERROR_RATE).adjusted.into_iter();
-    let judge = |(group, compared): (&Group<'_>, Option<GroupComparison>)| {
+    let judge = |(group, compared): (&ToleranceGroup<'_>, Option<GroupComparison>)| {
         // What is not compared shows no difference.
         let p = compared.and_then(|_| adjusted.next()).unwrap_or(1.0);
         let tolerance = group.cell(build)?.tolerance;
@@ -111,7 +111,7 @@ pub(super) fn judge_groups(
 fn compare(
     builds: &Builds,
     tolerances: &tolerance::Comparison<'_>,
-    group: &Group<'_>,
+    group: &ToleranceGroup<'_>,
     build: usize,
     statistics: &statistical::Comparison,
 ) -> Option<GroupComparison> {
@@ -146,7 +146,7 @@ pub(super) fn group_results(
 ) -> Vec<CheckGroupResult> {
     let sides = [builds.list().first(), builds.list().get(last)];
     let has_single_runs = sides.iter().all(|side| side.is_some_and(|build| build.runs.len() == 1));
-    let result = |(group, judged): (&Group<'_>, Option<GroupVerdict>)| {
+    let result = |(group, judged): (&ToleranceGroup<'_>, Option<GroupVerdict>)| {
         let cell = group.cell(last)?;
         let average = tolerances.average_of(group.members.iter().copied());
         let improvements: Vec<(usize, f64)> = group
@@ -186,7 +186,7 @@ pub(super) fn group_results(
 fn has_no_run_noise(
     statistics: &statistical::Comparison,
     tolerances: &tolerance::Comparison<'_>,
-    group: &Group<'_>,
+    group: &ToleranceGroup<'_>,
 ) -> bool {
     let of_members = group.members.iter().filter_map(|position| statistics.metric(tolerances.checks[*position].row));
     of_members.map(|metric| metric.run_prior.stddev()).all(|stddev| stddev == 0.0)

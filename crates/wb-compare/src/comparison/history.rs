@@ -12,7 +12,7 @@ use super::{ComparisonMethod, FinalVerdict, Totals};
 use crate::build::{Builds, METRIC_DIRECTION, MetricIndex, ParamSetId};
 use crate::id::Statistic;
 use crate::run_perf::tolerance::average::Average;
-use crate::run_perf::tolerance::groups::Group;
+use crate::run_perf::tolerance::groups::ToleranceGroup;
 use crate::run_perf::tolerance::{self, Status};
 use crate::statistical;
 
@@ -130,7 +130,7 @@ impl<'a> BuildHistory<'a> {
     }
 
     /// Whether a group is part of the exit code of a build, which is the case if tolerances decide all of its members.
-    pub fn affects_exit_code(&self, group: &Group<'_>, build: usize) -> bool {
+    pub fn affects_exit_code(&self, group: &ToleranceGroup<'_>, build: usize) -> bool {
         // A member that neither side has does not matter.
         let by_tolerance = |position: &usize| {
             self.build_check(*position, build).is_none_or(|it| it.decided_by == ComparisonMethod::Tolerance)

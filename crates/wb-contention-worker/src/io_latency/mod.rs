@@ -8,7 +8,7 @@ mod resources;
 pub mod tracing;
 pub mod watch;
 
-use wb_agent::{Command, Process, Stream};
+use wb_agent::{Command, OutputStream, Process};
 use wb_model::Nanos;
 
 pub use histogram::LatencyHistogram;
@@ -52,7 +52,7 @@ impl LatencyWatch {
     /// # Errors
     /// If the worker is lost, or a line of the output is invalid.
     pub async fn new_reports(&mut self) -> Result<Vec<LatencyReport>, ContentionError> {
-        let output = self.process.read_output_from(Stream::Stdout, self.consumed).await?;
+        let output = self.process.read_output_from(OutputStream::Stdout, self.consumed).await?;
         let complete = output.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
         self.consumed += complete;
         super::report_lines::parse("io-latency", &output[..complete]).map(|lines| lines.reports)

@@ -112,14 +112,14 @@ fn solved_text(solved: &SolvedQos, answer: &TuneAnswer) -> String {
 pub(super) fn high_level(answer: &TuneAnswer, time_scale: Option<TimeScale>) -> String {
     let points = answer.series.get(&Series::Mof).map_or(0, |mof| mof.points.len() + mof.rejected.len());
     let range = |value: fn(&SolvedQos) -> Option<f64>| {
-        let values = answer.solutions.iter().filter_map(|one| value(one.solved.as_ref()?));
-        let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), one| (low.min(one), high.max(one)));
+        let values = answer.solutions.iter().filter_map(|solution| value(solution.solved.as_ref()?));
+        let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
         if low > high { "-".to_owned() } else { format!("[{low:.3},{high:.3}]") }
     };
     let model = answer.base.model;
-    let scales = answer.solutions.iter().map(|one| {
-        let scale = one.solved.as_ref().map_or("none".to_owned(), |solved| format!("{}%", percent(solved.scale)));
-        format!("{}={scale}", one.solution.name)
+    let scales = answer.solutions.iter().map(|solution| {
+        let scale = solution.solved.as_ref().map_or("none".to_owned(), |solved| format!("{}%", percent(solved.scale)));
+        format!("{}={scale}", solution.solution.name)
     });
     let scales: Vec<String> = scales.collect();
     let trial = time_scale.map(|scale| format!(" trial: durations times {}; the figures mean nothing", scale.factor()));

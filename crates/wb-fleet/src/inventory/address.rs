@@ -33,7 +33,7 @@ impl FromStr for Address {
     type Err = ParseAddressError;
 
     fn from_str(text: &str) -> Result<Self, ParseAddressError> {
-        let bad = |why| ParseAddressError { text: text.to_owned(), reason: why };
+        let bad = |reason| ParseAddressError { text: text.to_owned(), reason };
         let rest = text.strip_prefix("ssh://").map_or(text, |url| url.trim_end_matches('/'));
         let (user, rest) = match rest.rsplit_once('@') {
             Some((user, rest)) => (Some(user), rest),

@@ -87,7 +87,7 @@ impl InventoryParser<'_> {
         }
         let missing = || self.error_at(name.span(), "missing address of this host", "expected `address = \"…\"`");
         let address = address.ok_or_else(missing)?;
-        let name = parse_host_name(name.get_ref()).map_err(|why| self.error_at(name.span(), why, "here"))?;
+        let name = parse_host_name(name.get_ref()).map_err(|reason| self.error_at(name.span(), reason, "here"))?;
         Ok(Host { name, address, params })
     }
 
@@ -108,7 +108,7 @@ impl InventoryParser<'_> {
     }
 
     fn group_name(&self, inventory: &Inventory, key: &Spanned<Cow<'_, str>>) -> Result<WorkerName, Diagnostic> {
-        let name = parse_host_name(key.get_ref()).map_err(|why| self.error_at(key.span(), why, "here"))?;
+        let name = parse_host_name(key.get_ref()).map_err(|reason| self.error_at(key.span(), reason, "here"))?;
         match inventory.host(&name) {
             None => Ok(name),
             Some(_) => Err(self.error_at(

@@ -110,8 +110,9 @@ impl Inventory {
 
 /// Parses a host given as one word: `[NAME:]ADDRESS`.
 fn parse_host(word: &str) -> Result<Host, Diagnostic> {
-    let bad =
-        |why: String| argument_error(word, why).with_help("expected [NAME:]ADDRESS, such as `a:root@10.0.0.1:22`");
+    let bad = |reason: String| {
+        argument_error(word, reason).with_help("expected [NAME:]ADDRESS, such as `a:root@10.0.0.1:22`")
+    };
     let is_address = word.starts_with("ssh://") || word.starts_with('[') || address::is_v6(word);
     let split = word.split_once(':').filter(|(_, rest)| !is_address && !rest.chars().all(|c| c.is_ascii_digit()));
     let (name, address) = match split {

@@ -70,7 +70,7 @@ impl ForcedParams {
     /// If it is not valid JSON, a parameter is unknown, or its value is invalid.
     pub fn parse(text: &str) -> Result<Self, Diagnostic> {
         let help = "expected `{\"HOST\": {\"guest-cpus\": 4}}`, or `{\"guest-cpus\": 4}` for all hosts";
-        let invalid = |why: String| Diagnostic::new(format!("invalid --force-params: {why}")).with_help(help);
+        let invalid = |reason: String| Diagnostic::new(format!("invalid --force-params: {reason}")).with_help(help);
         let source = SourceText::new("--force-params", text);
         let invalid_param = |path: &[&str], error: ParamError| {
             let hosts: String = path[..path.len() - 1].iter().map(|host| format!("`{host}`: ")).collect();

@@ -88,14 +88,14 @@ impl RunResult {
 }
 
 fn failure_status(failure: RunFailure) -> RunStatus {
-    let why = failure.to_string();
+    let reason = failure.to_string();
     match failure {
         RunFailure::Interrupted => RunStatus::Interrupted,
         RunFailure::Engine { error: fault, .. } if fault.kind == EngineErrorKind::Unsupported => {
-            RunStatus::Unsupported { reason: why }
+            RunStatus::Unsupported { reason }
         }
-        RunFailure::Engine { .. } => RunStatus::Failed { reason: why },
-        RunFailure::Lost { .. } => RunStatus::Lost { reason: why },
+        RunFailure::Engine { .. } => RunStatus::Failed { reason },
+        RunFailure::Lost { .. } => RunStatus::Lost { reason },
     }
 }
 

@@ -46,11 +46,11 @@ pub struct RunResult {
 
 impl RunResult {
     /// The result of a run that was not started because this machine does not support it.
-    pub fn unsupported(profile: &NetProfile, why: String) -> Self {
+    pub fn unsupported(profile: &NetProfile, reason: String) -> Self {
         Self {
             profile: profile.name.clone(),
             seed: 0,
-            outcome: RunStatus::Unsupported { reason: why },
+            outcome: RunStatus::Unsupported { reason },
             notes: Vec::new(),
             totals: Totals::default(),
             groups: Vec::new(),

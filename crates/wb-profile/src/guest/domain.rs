@@ -1,6 +1,6 @@
 //! Generates a guest's domain XML for libvirt with virt-install.
 
-use wb_agent::Group;
+use wb_agent::TeardownGroup;
 use wb_model::Bytes;
 use wb_sys::facts::cpu_list;
 
@@ -46,7 +46,7 @@ pub(crate) struct DomainSpec<'a> {
 ///
 /// # Errors
 /// If virt-install is not installed or fails, or the user's extra arguments cannot be parsed.
-pub(crate) async fn generate_xml(spec: &DomainSpec<'_>, group: &Group) -> Result<String, ProfileErrorKind> {
+pub(crate) async fn generate_xml(spec: &DomainSpec<'_>, group: &TeardownGroup) -> Result<String, ProfileErrorKind> {
     // virt-install only prints the XML: the domain is transient, and a step of the undo log creates and removes it.
     run(group, virt_install_command(spec)?).await
 }
@@ -56,7 +56,10 @@ pub(crate) async fn generate_xml(spec: &DomainSpec<'_>, group: &Group) -> Result
 ///
 /// # Errors
 /// If virt-install rejects them; the error contains its output.
-pub(crate) async fn check_extra_arguments(spec: &DomainSpec<'_>, group: &Group) -> Result<(), ProfileErrorKind> {
+pub(crate) async fn check_extra_arguments(
+    spec: &DomainSpec<'_>,
+    group: &TeardownGroup,
+) -> Result<(), ProfileErrorKind> {
     run(group, test_driver_command(spec)?).await.map(drop)
 }
 

@@ -100,8 +100,9 @@ pub(crate) async fn start(guests: &GuestsConfig, context: &HostContext<'_>) -> R
     }
     let (virt, software) =
         virt::resolve(guests.virt_type, &facts.arch, guests.qemu_bin.as_deref(), &folder, group).await?;
-    if let Some(why) = software {
-        context.notify(format!("guests are emulated in software, so their results do not reflect the hardware: {why}"));
+    if let Some(reason) = software {
+        context
+            .notify(format!("guests are emulated in software, so their results do not reflect the hardware: {reason}"));
     }
     let base = prepare_base(guests, &params, context).await?;
     virsh::require_network(group, &guests.network).await?;
@@ -227,7 +228,7 @@ pub(crate) struct GuestPreflight {
 impl GuestPreflight {
     /// The value of a check, or none if it failed; the failure is recorded as an obstacle.
     fn ok<T>(&mut self, result: Result<T, ProfileErrorKind>) -> Option<T> {
-        result.map_err(|why| self.obstacles.push(why)).ok()
+        result.map_err(|reason| self.obstacles.push(reason)).ok()
     }
 }
 

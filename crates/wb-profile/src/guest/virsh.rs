@@ -2,7 +2,7 @@
 //!
 //! Domains are transient: however they end, including by a reboot, no definition remains.
 
-use wb_agent::Group;
+use wb_agent::TeardownGroup;
 use wb_model::WorkerName;
 use wb_sys::undo::ManagedResource;
 
@@ -45,7 +45,7 @@ const POOL_SCRIPT: &str = r#"case $4 in there) exec virsh -q -c "$1" pool-create
 ///
 /// # Errors
 /// If it does not, with virsh's output.
-pub(crate) async fn require_libvirt(group: &Group) -> Result<(), ProfileErrorKind> {
+pub(crate) async fn require_libvirt(group: &TeardownGroup) -> Result<(), ProfileErrorKind> {
     require_program(group, "virsh", "libvirt-clients").await?;
     match run(group, ["virsh", "-q", "-c", CONNECTION, "uri"]).await {
         Ok(_) => Ok(()),
@@ -55,7 +55,12 @@ pub(crate) async fn require_libvirt(group: &Group) -> Result<(), ProfileErrorKin
 }
 
 /// Starts a domain; it runs until the group is torn down.
-pub(crate) async fn start(group: &Group, guest: &WorkerName, domain: &str, xml: &str) -> Result<(), ProfileErrorKind> {
+pub(crate) async fn start(
+    group: &TeardownGroup,
+    guest: &WorkerName,
+    domain: &str,
+    xml: &str,
+) -> Result<(), ProfileErrorKind> {
     let resource = ManagedResource::Command {
         name: format!("the guest {guest}"),
         read: shell(DOMAIN_STATE_SCRIPT, &[CONNECTION, domain]),
@@ -68,7 +73,7 @@ pub(crate) async fn start(group: &Group, guest: &WorkerName, domain: &str, xml: 
 }
 
 /// Starts a network if it does not run; it is then stopped when the group is torn down.
-pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), ProfileErrorKind> {
+pub(crate) async fn require_network(group: &TeardownGroup, network: &str) -> Result<(), ProfileErrorKind> {
     let read = shell(NETWORK_STATE_SCRIPT, &[CONNECTION, network]);
     if run(group, read.clone()).await?.trim() == PRESENT {
         return Ok(());
@@ -87,7 +92,7 @@ pub(crate) async fn require_network(group: &Group, network: &str) -> Result<(), 
 ///
 /// # Errors
 /// If it is not, with virsh's output.
-pub(crate) async fn require_network_defined(group: &Group, network: &str) -> Result<(), ProfileErrorKind> {
+pub(crate) async fn require_network_defined(group: &TeardownGroup, network: &str) -> Result<(), ProfileErrorKind> {
     match run(group, ["virsh", "-q", "-c", CONNECTION, "net-info", network]).await {
         Err(ProfileErrorKind::Program { output, .. }) => {
             Err(ProfileErrorKind::NoNetwork { network: network.to_owned(), output: last_lines(&output, 1) })
@@ -101,7 +106,7 @@ pub(crate) async fn require_network_defined(group: &Group, network: &str) -> Res
 /// # Errors
 /// If it has none, with virsh's output.
 pub(crate) async fn require_emulator(
-    group: &Group,
+    group: &TeardownGroup,
     virt: VirtType,
     emulator: Option<&str>,
 ) -> Result<(), ProfileErrorKind> {
@@ -114,7 +119,7 @@ pub(crate) async fn require_emulator(
 }
 
 /// Defines a folder as a pool until the group is torn down; otherwise virt-install would define a permanent one.
-pub(crate) async fn require_pool(group: &Group, folder: &str) -> Result<(), ProfileErrorKind> {
+pub(crate) async fn require_pool(group: &TeardownGroup, folder: &str) -> Result<(), ProfileErrorKind> {
     let name = folder.rsplit('/').next().unwrap_or(folder);
     let resource = ManagedResource::Command {
         name: format!("libvirt's pool of {folder}"),
@@ -126,7 +131,7 @@ pub(crate) async fn require_pool(group: &Group, folder: &str) -> Result<(), Prof
 }
 
 /// The domain's state as libvirt prints it; none if there is no such domain.
-pub(crate) async fn state(group: &Group, domain: &str) -> Result<Option<String>, ProfileErrorKind> {
+pub(crate) async fn state(group: &TeardownGroup, domain: &str) -> Result<Option<String>, ProfileErrorKind> {
     match run(group, ["virsh", "-q", "-c", CONNECTION, "domstate", domain]).await {
         Ok(state) => Ok(Some(state.trim().to_owned())),
         Err(ProfileErrorKind::Program { .. }) => Ok(None),
@@ -135,7 +140,7 @@ pub(crate) async fn state(group: &Group, domain: &str) -> Result<Option<String>,
 }
 
 /// The first IPv4 address of a domain, from its network's DHCP leases, else from the ARP table.
-pub(crate) async fn address(group: &Group, domain: &str) -> Result<Option<String>, ProfileErrorKind> {
+pub(crate) async fn address(group: &TeardownGroup, domain: &str) -> Result<Option<String>, ProfileErrorKind> {
     for source in ["lease", "arp"] {
         match run(group, ["virsh", "-q", "-c", CONNECTION, "domifaddr", domain, "--source", source]).await {
             Ok(text) => {

@@ -1,7 +1,7 @@
 //! Probes whether KVM works on a host. That /dev/kvm can be opened is not enough: on some machines a guest never
 //! reaches its first instruction.
 
-use wb_agent::{Group, Scratch};
+use wb_agent::{Scratch, TeardownGroup};
 
 use crate::error::ProfileErrorKind;
 use crate::host::run;
@@ -39,7 +39,7 @@ pub(crate) async fn resolve(
     arch: &str,
     emulator: Option<&str>,
     folder: &Scratch,
-    group: &Group,
+    group: &TeardownGroup,
 ) -> Result<(VirtType, Option<String>), ProfileErrorKind> {
     if requested == VirtType::Qemu {
         return Ok((requested, None));
@@ -56,7 +56,7 @@ async fn kvm_fault(
     arch: &str,
     emulator: Option<&str>,
     folder: &Scratch,
-    group: &Group,
+    group: &TeardownGroup,
 ) -> Result<Option<String>, ProfileErrorKind> {
     let exists = run(group, ["sh", "-c", "test -c /dev/kvm && echo yes || echo no"]).await?;
     if exists.trim() != "yes" {

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wb_agent::{Command, Stream, Worker};
+use wb_agent::{Command, OutputStream, Worker};
 use wb_model::{Bytes, Nanos};
 
 use super::failure::format_size;
@@ -123,7 +123,7 @@ pub(super) async fn send_request<T: DeserializeOwned>(
         Ok(ImageEvent::Done(_) | ImageEvent::Failed(_)) => true,
         Err(_) => false,
     };
-    let line = process.wait_for_line(Stream::Stdout, REQUEST_TIMEOUT, is_last).await?;
+    let line = process.wait_for_line(OutputStream::Stdout, REQUEST_TIMEOUT, is_last).await?;
     let Some(line) = line else {
         let finished = process.wait(Some(Nanos(0))).await?;
         let message = String::from_utf8_lossy(&finished.stderr).trim().to_owned();

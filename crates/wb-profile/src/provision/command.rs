@@ -76,7 +76,7 @@ impl CommandProvisioner {
     ) -> (Result<(), String>, Vec<u8>, Nanos) {
         let argv = match self.argv_for(target) {
             Ok(argv) => argv,
-            Err(why) => return (Err(why.clone()), format!("{why}\n").into_bytes(), Nanos(0)),
+            Err(reason) => return (Err(reason.clone()), format!("{reason}\n").into_bytes(), Nanos(0)),
         };
         let title = shell_words::join(mask_provisioner_arguments(&argv));
         match controller.run(ControllerProgram { argv, ..ControllerProgram::default() }, self.limit, |_| {}).await {

@@ -91,11 +91,11 @@ impl ExternalProvisioner {
 fn host_results(ended: &ProgramOutput, targets: &[ProvisionTarget]) -> BTreeMap<WorkerName, Result<(), String>> {
     let (reported, fault) = match parse_events(&ended.stdout, targets) {
         Ok(reported) => (reported, ended.result()),
-        Err(why) => (BTreeMap::new(), ended.result().and(Err(why))),
+        Err(reason) => (BTreeMap::new(), ended.result().and(Err(reason))),
     };
     let not_reported = || "the provisioner reported neither done nor failed for it".to_owned();
     let host_result = |name: &WorkerName| match reported.get(name) {
-        Some(Err(why)) => Err(why.clone()),
+        Some(Err(reason)) => Err(reason.clone()),
         Some(Ok(())) => fault.clone(),
         None => fault.clone().and(Err(not_reported())),
     };

@@ -157,13 +157,13 @@ pub(crate) fn keep(run: &RunFolder, name: &str, log: &[u8]) -> Result<String, Re
 fn exclude_worker(
     pool: &mut WorkerPool,
     name: &WorkerName,
-    why: &str,
+    reason: &str,
     help: Option<String>,
     report: SetupObserver<'_>,
 ) {
-    let why = mask_url_credentials(why);
-    report(SetupEvent::MachineExcluded { message: format!("`{name}` is left out: {why}"), help });
-    pool.remove(name, why);
+    let reason = mask_url_credentials(reason);
+    report(SetupEvent::MachineExcluded { message: format!("`{name}` is left out: {reason}"), help });
+    pool.remove(name, reason);
 }
 
 /// Hosts that are left out, with the reasons.

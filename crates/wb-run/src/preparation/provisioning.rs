@@ -54,10 +54,10 @@ pub async fn provision(
             .run(desk.controller, &due, desk.ssh_config, &mut |text| report(SetupEvent::Progress(text)))
             .await?;
         steps.record(provisioner, &outcome)?;
-        for (host, why) in outcome.hosts.into_iter().filter_map(|(host, result)| Some((host, result.err()?))) {
-            let why = mask_url_credentials(&format!("the provisioner `{provisioner}` failed: {why}"));
-            report(SetupEvent::MachineExcluded { message: format!("`{host}` is left out: {why}"), help: None });
-            left_out.insert(host, why);
+        for (host, reason) in outcome.hosts.into_iter().filter_map(|(host, result)| Some((host, result.err()?))) {
+            let reason = mask_url_credentials(&format!("the provisioner `{provisioner}` failed: {reason}"));
+            report(SetupEvent::MachineExcluded { message: format!("`{host}` is left out: {reason}"), help: None });
+            left_out.insert(host, reason);
         }
     }
     Ok(left_out)

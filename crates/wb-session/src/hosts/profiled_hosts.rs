@@ -107,10 +107,10 @@ impl ConnectedHosts {
         record_ends(folder, ends.collect())?;
         for (member, result, _) in results {
             match result {
-                Ok(one) => {
-                    add_workers(&mut pool, member, &one).await?;
-                    self.report_unsupported(&one.standing);
-                    applied.push(one);
+                Ok(applied_profile) => {
+                    add_workers(&mut pool, member, &applied_profile).await?;
+                    self.report_unsupported(&applied_profile.standing);
+                    applied.push(applied_profile);
                 }
                 Err(error) => {
                     pool.unreachable.insert(error.host.clone(), error.to_string());
@@ -124,7 +124,7 @@ impl ConnectedHosts {
         if let Some(error) = last {
             return Err(error.into());
         }
-        let standings = applied.iter().map(|one| one.standing.clone()).collect();
+        let standings = applied.iter().map(|profile| profile.standing.clone()).collect();
         Ok(ProfiledHosts { pool, standings, applied, events: self.events.clone() })
     }
 
@@ -155,7 +155,7 @@ impl ConnectedHosts {
     }
 
     fn report_unsupported(&self, standing: &AppliedProfile) {
-        let settings: Vec<_> = standing.knobs.iter().filter(|one| one.outcome.reason().is_some()).cloned().collect();
+        let settings: Vec<_> = standing.knobs.iter().filter(|knob| knob.outcome.reason().is_some()).cloned().collect();
         if !settings.is_empty() {
             self.events.emit_host(&standing.host, HostEvent::UnsupportedSettings(settings));
         }
@@ -208,8 +208,9 @@ async fn add_workers(pool: &mut WorkerPool, host: &PooledWorker, applied: &Activ
 /// Resolves names of hosts and groups to workers; the name of a host with guests stands for its guests.
 fn resolve_groups(pool: &mut WorkerPool, hosts: &ConnectedHosts, applied: &[ActiveProfile]) {
     let guests = |host: &WorkerName| {
-        let of_host = applied.iter().find(|one| one.standing.host == *host && one.guests().next().is_some());
-        of_host.map(|one| one.standing.guests.iter().map(|guest| guest.name.clone()).collect::<Vec<_>>())
+        let of_host =
+            applied.iter().find(|profile| profile.standing.host == *host && profile.guests().next().is_some());
+        of_host.map(|profile| profile.standing.guests.iter().map(|guest| guest.name.clone()).collect::<Vec<_>>())
     };
     for (group, members) in &hosts.pool.groups {
         let all = members.iter().flat_map(|host| guests(host).unwrap_or_else(|| vec![host.clone()]));
@@ -235,7 +236,8 @@ impl ProfiledHosts {
         for result in join_all(self.applied.into_iter().map(revert_host)).await {
             match result {
                 Ok((host, reverted)) => {
-                    let is_conflict = |one: &RevertedChange| matches!(one.outcome, RevertOutcome::Conflict { .. });
+                    let is_conflict =
+                        |change: &RevertedChange| matches!(change.outcome, RevertOutcome::Conflict { .. });
                     for change in reverted.into_iter().filter(is_conflict) {
                         self.events.emit_host(&host, HostEvent::RevertConflict(change));
                     }

@@ -16,7 +16,7 @@ impl std::error::Error for RevertError {}
 
 impl std::fmt::Display for RevertError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let reasons: Vec<String> = self.failed.iter().map(|(_, why)| why.to_string()).collect();
+        let reasons: Vec<String> = self.failed.iter().map(|(_, reason)| reason.to_string()).collect();
         write!(f, "not everything was restored: {}", reasons.join("; "))
     }
 }

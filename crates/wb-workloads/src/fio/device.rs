@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
-use wb_agent::{EntryKind, Process, Stream, WorkerError};
+use wb_agent::{EntryKind, OutputStream, Process, WorkerError};
 use wb_model::Nanos;
 use wb_sys::proc::mountinfo::{self, MountInfo};
 use wb_sys::proc::swaps;
@@ -89,11 +89,11 @@ async fn read_line(context: &WorkerContext, path: &str) -> Result<String, Failur
 pub(super) async fn open_exclusively(context: &WorkerContext, path: &str) -> Result<Process, Failure> {
     let holder =
         context.start(wb_agent::Command::new([context.worker().program(), "exec", "hold-device", path])).await?;
-    let opened = holder.wait_for_line(Stream::Stdout, Nanos(10_000_000_000), |line| line == HELD);
+    let opened = holder.wait_for_line(OutputStream::Stdout, Nanos(10_000_000_000), |line| line == HELD);
     if context.until_cancelled(opened).await??.is_some() {
         return Ok(holder);
     }
-    let reason = holder.read_output(Stream::Stderr).await?;
+    let reason = holder.read_output(OutputStream::Stderr).await?;
     let reason = String::from_utf8_lossy(&reason).trim().to_owned();
     Err(Failure::refused(reason))
 }

@@ -26,7 +26,8 @@ const SYNC_PREFIX: &str = "sync-";
 /// Latencies are completion latencies; [`FURTHER_MEANS`] include the submission before it.
 pub fn metrics(test_type: Option<TestType>, has_rate_limit: bool, has_syncs: bool) -> Vec<Metric> {
     let Some(test_type) = test_type else {
-        let [mut all, mixed] = [TestType::Read, TestType::Rw].map(|one| metrics(Some(one), has_rate_limit, has_syncs));
+        let [mut all, mixed] =
+            [TestType::Read, TestType::Rw].map(|test_type| metrics(Some(test_type), has_rate_limit, has_syncs));
         let added: Vec<Metric> = mixed.into_iter().filter(|metric| !all.contains(metric)).collect();
         all.extend(added);
         return all;

@@ -1,6 +1,6 @@
 //! The server of an export, its target, and its socket in a private folder.
 
-use wb_agent::{Command, Scratch, Stream};
+use wb_agent::{Command, OutputStream, Scratch};
 use wb_model::Nanos;
 use wb_test::{Attempt, Failure, RunningService, WorkerContext};
 
@@ -72,7 +72,7 @@ impl RunningExport {
                 Failure::crashed(format!("{program}: {ending} before it was ready"))
             }
         };
-        let stderr = self.server.read_output(Stream::Stderr).await?;
+        let stderr = self.server.read_output(OutputStream::Stderr).await?;
         match (failure, String::from_utf8_lossy(&stderr).trim()) {
             (Failure::Crashed { status }, stderr) if !stderr.is_empty() => {
                 Err(Failure::crashed(format!("{status}: {stderr}")))

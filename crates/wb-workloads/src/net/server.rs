@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use wb_agent::{Command, Stream};
+use wb_agent::{Command, OutputStream};
 use wb_model::{Nanos, Placement};
 use wb_net::control::Token;
 use wb_test::attempt::check_success;
@@ -44,11 +44,11 @@ impl NetServer {
         let command = words.into_iter().fold(Command::new([context.worker().program()]), Command::arg);
         let process =
             context.start_service(command.placement(placement.clone()).env(TOKEN_VARIABLE, token.reveal())).await?;
-        let listens = process.wait_for_line(Stream::Stderr, SERVER_TIMEOUT, |line| parse_address(line).is_some());
+        let listens = process.wait_for_line(OutputStream::Stderr, SERVER_TIMEOUT, |line| parse_address(line).is_some());
         match context.until_cancelled(listens).await??.as_deref().and_then(parse_address) {
             Some(address) => Ok(Self { process, address }),
             None => {
-                let log = process.read_output(Stream::Stderr).await?;
+                let log = process.read_output(OutputStream::Stderr).await?;
                 let log = String::from_utf8_lossy(&log);
                 let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output");
                 Err(Failure::crashed(format!("{PROGRAM} does not listen: {last}")))
@@ -75,7 +75,7 @@ impl NetServer {
 
     /// Its log so far.
     pub(super) async fn log(&self) -> Vec<u8> {
-        self.process.read_output(Stream::Stderr).await.unwrap_or_default()
+        self.process.read_output(OutputStream::Stderr).await.unwrap_or_default()
     }
 }
 

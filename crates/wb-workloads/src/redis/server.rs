@@ -1,6 +1,6 @@
 //! A private redis-server.
 
-use wb_agent::{Command, Stream};
+use wb_agent::{Command, OutputStream};
 use wb_model::Nanos;
 use wb_test::{Attempt, Failure, RunningService, WorkerContext};
 
@@ -135,7 +135,7 @@ impl RedisServer {
 
     /// Its log so far.
     pub(super) async fn log(&self) -> Vec<u8> {
-        self.process.read_output(Stream::Stdout).await.unwrap_or_default()
+        self.process.read_output(OutputStream::Stdout).await.unwrap_or_default()
     }
 }
 

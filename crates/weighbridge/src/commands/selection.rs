@@ -208,15 +208,15 @@ fn apply_attempts(flags: &AttemptFlags, sampling: &mut Sampling) -> Result<(), E
 }
 
 /// Resolves the flags of a command that measures a single test, without retakes of disturbed samples.
-pub(crate) fn resolve_single_test(one: &SingleTestFlags, events: &EventSink) -> Result<MeasureRequest, Error> {
-    let mut request = spec::parse(&one.test)?;
+pub(crate) fn resolve_single_test(flags: &SingleTestFlags, events: &EventSink) -> Result<MeasureRequest, Error> {
+    let mut request = spec::parse(&flags.test)?;
     let mut sampling = Sampling { retakes: 0, ..Sampling::default() };
-    apply_attempts(&one.attempt, &mut sampling)?;
-    apply_placement(&one.placement, &mut request);
-    request.tools.extend(one.attempt.tools.iter().cloned());
-    let registry = registry_for(&[&request.test], &one.tests_d, None, events)?;
+    apply_attempts(&flags.attempt, &mut sampling)?;
+    apply_placement(&flags.placement, &mut request);
+    request.tools.extend(flags.attempt.tools.iter().cloned());
+    let registry = registry_for(&[&request.test], &flags.tests_d, None, events)?;
     Ok(MeasureRequest {
-        name: mask_argument(&one.test),
+        name: mask_argument(&flags.test),
         text: None,
         publish: None,
         requests: vec![request],

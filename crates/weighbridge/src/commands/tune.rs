@@ -174,17 +174,17 @@ fn revert(args: &TuneRevertArgs, console: &Console) -> Result<Exit, Error> {
     }
     let reverted: Vec<RevertedChange> =
         undone.into_iter().map(|(change, undone)| RevertedChange { change, undone }).collect();
-    if reverted.iter().any(|one| one.change.owner == wb_agent::RUN) {
+    if reverted.iter().any(|reverted| reverted.change.owner == wb_agent::RUN) {
         remove_leftovers()?;
     }
-    let is_left = reverted.iter().any(|one| matches!(one.undone, RevertOutcome::Conflict { .. }));
+    let is_left = reverted.iter().any(|reverted| matches!(reverted.undone, RevertOutcome::Conflict { .. }));
     if args.json {
         print_json(&reverted)?;
         return Ok(revert_exit(is_left, failed, console));
     }
-    let line = |one: &RevertedChange| {
-        let (what, before) = (one.change.resource.description(), format_before(&one.change));
-        match &one.undone {
+    let line = |reverted_change: &RevertedChange| {
+        let (what, before) = (reverted_change.change.resource.description(), format_before(&reverted_change.change));
+        match &reverted_change.undone {
             RevertOutcome::Restored => format!("{what}: restored ({before})\n"),
             RevertOutcome::Conflict { found } => {
                 format!("{what}: left at `{found}`, since something else changed it; it was {before}\n")
@@ -233,24 +233,24 @@ fn render_tuned(tuned: &[KnobResult], style: Style) -> String {
         ("", Align::Left),
     ]);
     for group in tuned.chunk_by(has_same_outcome) {
-        let one = &group[0];
-        let targets: Vec<&str> = group.iter().map(|one| one.target.as_str()).collect();
-        let (word, tone) = match &one.outcome {
+        let first = &group[0];
+        let targets: Vec<&str> = group.iter().map(|knob| knob.target.as_str()).collect();
+        let (word, tone) = match &first.outcome {
             KnobOutcome::Unchanged => ("already set".to_owned(), Tone::Quiet),
-            KnobOutcome::Pending if is_action(&one.knob) => ("would be done".to_owned(), Tone::Plain),
+            KnobOutcome::Pending if is_action(&first.knob) => ("would be done".to_owned(), Tone::Plain),
             KnobOutcome::Pending => ("would be changed".to_owned(), Tone::Plain),
-            KnobOutcome::Set { now } if *now == one.requested => ("set".to_owned(), Tone::Good),
+            KnobOutcome::Set { now } if *now == first.requested => ("set".to_owned(), Tone::Good),
             KnobOutcome::Set { now } => (format!("set: {now}"), Tone::Good),
             KnobOutcome::PartiallySet { now, reason } => {
-                (format!("set: {now}, not {} ({reason})", one.requested), Tone::Bad)
+                (format!("set: {now}, not {} ({reason})", first.requested), Tone::Bad)
             }
             KnobOutcome::Done => ("done, cannot be reverted".to_owned(), Tone::Good),
             KnobOutcome::Skipped { reason } => (format!("left: {reason}"), Tone::Quiet),
             KnobOutcome::Unsupported { reason } => (format!("unsupported: {reason}"), Tone::Doubtful),
         };
-        let was = one.before.as_deref().unwrap_or("");
+        let was = first.before.as_deref().unwrap_or("");
         let target = join_names(&targets);
-        let cells = [one.knob.as_str(), &target, was, &one.requested];
+        let cells = [first.knob.as_str(), &target, was, &first.requested];
         table.row(cells.into_iter().map(TableCell::from).chain([TableCell::with_tone(word, tone)]).collect());
     }
     table.draw(style) + &tuned.iter().map(render_resets).collect::<String>()
@@ -267,7 +267,7 @@ fn render_resets(tuned: &KnobResult) -> String {
         format!("note: setting {} of {} has reset other settings, until `tune revert`:\n", tuned.knob, tuned.target);
     text += &changed.into_iter().map(|reset| format!("  {reset}\n")).collect::<String>();
     let parts: Vec<(&str, &str)> = gone.into_iter().filter_map(|reset| reset.path.rsplit_once('/')).collect();
-    for folder in parts.chunk_by(|one, next| one.0 == next.0) {
+    for folder in parts.chunk_by(|part, next| part.0 == next.0) {
         let names: Vec<&str> = folder.iter().map(|(_, name)| *name).collect();
         text += &format!("  {}: gone: {}\n", folder[0].0, names.join(", "));
     }
@@ -279,8 +279,9 @@ fn is_action(knob: &str) -> bool {
 }
 
 /// Whether two targets of a knob can share a line.
-fn has_same_outcome(one: &KnobResult, next: &KnobResult) -> bool {
-    (&one.knob, &one.before, &one.requested, &one.outcome) == (&next.knob, &next.before, &next.requested, &next.outcome)
+fn has_same_outcome(knob: &KnobResult, next: &KnobResult) -> bool {
+    (&knob.knob, &knob.before, &knob.requested, &knob.outcome)
+        == (&next.knob, &next.before, &next.requested, &next.outcome)
 }
 
 /// An argument for other machines; the user's sets are uploaded as files.
@@ -298,7 +299,7 @@ fn render_set_list() -> Result<String, Error> {
 /// Parses arguments into sets.
 fn parse_sets(arguments: &[String]) -> Result<Vec<KnobSet>, Error> {
     let sets = all_sets()?;
-    let one = |text: &String| {
+    let resolve = |text: &String| {
         if let Some((key, value)) = text.split_once('=') {
             let setting = KnobSetting::new(key, value.to_owned()).map_err(|what| unknown_knob_error(key, what))?;
             require_target(&SysRoot::real(), &setting).map_err(|AmbiguousTarget { problem: what, forms }| {
@@ -325,7 +326,7 @@ fn parse_sets(arguments: &[String]) -> Result<Vec<KnobSet>, Error> {
             help: help_with_suggestion(suggest(text, &names).as_ref(), &known),
         })
     };
-    arguments.iter().map(one).collect()
+    arguments.iter().map(resolve).collect()
 }
 
 fn unknown_knob_error(key: &str, what: String) -> Error {

@@ -14,13 +14,13 @@ use crate::output::{print_json, print_text};
 
 /// Compares variants of a test with interleaved samples until the result is clear.
 pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
-    let (one, events) = (&args.single_test, console.events());
+    let (flags, events) = (&args.single_test, console.events());
     let blocks = args.samples.map_or((args.min_blocks, args.max_blocks), |samples| (samples, samples));
-    let options = AbOptions::new(&args.variants, blocks, one.threshold, args.error_rate)?;
-    let request = resolve_single_test(one, &events)?;
-    let session = session_options(one, AB_PREFIX);
+    let options = AbOptions::new(&args.variants, blocks, flags.threshold, args.error_rate)?;
+    let request = resolve_single_test(flags, &events)?;
+    let session = session_options(flags, AB_PREFIX);
     let (result, status) = variants::ab(&options, request, &session, &events)?;
-    if one.json {
+    if flags.json {
         print_json(&result)?;
         // The text output shows duplicates with their cases.
         let duplicates = result.by_case().filter_map(|case| case.first()).flat_map(|case| &case.duplicates);
@@ -35,12 +35,12 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
 
 /// Compares runs of one test on the same system with each other.
 pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Error> {
-    let (one, events) = (&args.single_test, console.events());
-    let options = CalibrationOptions { runs: args.runs, samples: args.samples, threshold: one.threshold };
-    let request = resolve_single_test(one, &events)?;
-    let session = session_options(one, CALIBRATE_PREFIX);
+    let (flags, events) = (&args.single_test, console.events());
+    let options = CalibrationOptions { runs: args.runs, samples: args.samples, threshold: flags.threshold };
+    let request = resolve_single_test(flags, &events)?;
+    let session = session_options(flags, CALIBRATE_PREFIX);
     let (result, status) = variants::calibrate(&options, request, &session, &events)?;
-    if one.json {
+    if flags.json {
         print_json(&result)?;
     } else {
         print_experiment(&Experiment::Calibration(result), &session, console)?;
@@ -48,8 +48,8 @@ pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit,
     Ok(status.into())
 }
 
-fn session_options(one: &SingleTestFlags, prefix: &str) -> SessionOptions {
-    one.run_folder.session_options(prefix, &one.hosts, &one.preparation)
+fn session_options(flags: &SingleTestFlags, prefix: &str) -> SessionOptions {
+    flags.run_folder.session_options(prefix, &flags.hosts, &flags.preparation)
 }
 
 fn print_experiment(experiment: &Experiment, session: &SessionOptions, console: &Console) -> Result<(), Error> {

@@ -189,6 +189,6 @@ fn definition_files_are_recorded_and_inexact_copies_are_reported() {
     assert!(!read.err.contains("skipped"), "{}", read.err);
     // Measuring again with only the recorded definition names what is missing.
     let again = lab.weighbridge(&format!("run files --tests-d R/tests.d --samples 2 {QUICK} --into S")).expect_code(3);
-    let why = "missing exact copy of file `beside.sh` in the run: its secrets are masked";
-    assert!(format!("{}{}", again.out, again.err).replace('\n', " ").contains(why), "{}", again.transcript());
+    let reason = "missing exact copy of file `beside.sh` in the run: its secrets are masked";
+    assert!(format!("{}{}", again.out, again.err).replace('\n', " ").contains(reason), "{}", again.transcript());
 }

@@ -11,7 +11,7 @@ use crate::run_perf::uncertainty::uncertainty;
 
 /// A group of related primary means.
 #[derive(Debug, PartialEq)]
-pub struct Group<'a> {
+pub struct ToleranceGroup<'a> {
     pub id: CheckPattern<'a>,
     /// The indices of its checks among those of the comparison.
     pub members: Vec<usize>,
@@ -33,7 +33,7 @@ pub struct GroupScore {
     pub scored: usize,
 }
 
-impl Group<'_> {
+impl ToleranceGroup<'_> {
     /// The result in a build, given by its index from 1; `None` if no member has a finite score.
     pub fn cell(&self, build: usize) -> Option<&GroupScore> {
         self.cells.get(build.checked_sub(1)?)?.as_ref()
@@ -41,7 +41,7 @@ impl Group<'_> {
 }
 
 /// The groups of primary means: by case, by case over all profiles, by profile.
-pub(super) fn groups<'a>(comparison: &Comparison<'a>) -> Vec<Group<'a>> {
+pub(super) fn groups<'a>(comparison: &Comparison<'a>) -> Vec<ToleranceGroup<'a>> {
     let mut members: Map<CheckPattern<'a>, Vec<usize>> = Map::default();
     for wildcards in [Wildcards::PER_CASE, Wildcards::PER_CASE_OF_ALL_PROFILES, Wildcards::PER_PROFILE] {
         for (index, check) in comparison.checks.iter().enumerate() {
@@ -51,7 +51,8 @@ pub(super) fn groups<'a>(comparison: &Comparison<'a>) -> Vec<Group<'a>> {
             }
         }
     }
-    let groups = members.into_iter().map(|(id, members)| Group { cells: cells(comparison, &members), id, members });
+    let groups =
+        members.into_iter().map(|(id, members)| ToleranceGroup { cells: cells(comparison, &members), id, members });
     groups.filter(|group| group.cells.iter().any(Option::is_some)).collect()
 }
 

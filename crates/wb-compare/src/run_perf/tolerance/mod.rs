@@ -28,7 +28,7 @@ use crate::direction::Directions;
 use crate::id::{CheckId, Statistic};
 use crate::run_perf::model::ToleranceModel;
 use average::Average;
-use groups::{Group, groups};
+use groups::{ToleranceGroup, groups};
 use score::{BoundModel, ScoreHistory, ScorePart, Weights, direct_parts};
 pub use status::Status;
 
@@ -63,7 +63,7 @@ pub struct Comparison<'a> {
     /// The checks of all builds, in the builds' order.
     pub checks: Vec<Check>,
     /// The groups of primary means: by case, by case over all profiles, by profile.
-    pub groups: Vec<Group<'a>>,
+    pub groups: Vec<ToleranceGroup<'a>>,
     models: Vec<BoundModel>,
     cells: Vec<Option<CheckScore>>,
 }

@@ -96,8 +96,8 @@ impl Coordinator<'_> {
         let host = self.participants[participant].host.clone();
         self.last_event_at[participant] = Instant::now();
         match message {
-            ParticipantEvent::Lost(why) if self.reports[participant].is_none() => {
-                Err(RunFailure::Lost { host, reason: why })
+            ParticipantEvent::Lost(reason) if self.reports[participant].is_none() => {
+                Err(RunFailure::Lost { host, reason })
             }
             ParticipantEvent::Lost(_) => Ok(None),
             ParticipantEvent::Event(EngineEvent::Failed(fault)) => Err(RunFailure::Engine { host, error: fault }),

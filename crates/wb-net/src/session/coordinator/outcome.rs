@@ -62,7 +62,7 @@ pub enum RunFailure {
 
 impl RunFailure {
     /// Creates the failure for a lost participant.
-    pub(super) fn participant_lost(host: Option<String>, why: &str) -> Self {
-        Self::Lost { host, reason: why.to_owned() }
+    pub(super) fn participant_lost(host: Option<String>, reason: &str) -> Self {
+        Self::Lost { host, reason: reason.to_owned() }
     }
 }

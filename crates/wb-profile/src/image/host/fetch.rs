@@ -158,7 +158,7 @@ impl Fetcher {
     }
 
     fn failure(&self, url: &str, error: ureq::Error, got: Bytes) -> ImageFailure {
-        let unreachable = |why: String| ImageFailure::Unreachable { url: url.to_owned(), reason: why };
+        let unreachable = |reason: String| ImageFailure::Unreachable { url: url.to_owned(), reason };
         match error {
             ureq::Error::HostNotFound => ImageFailure::HostUnknown { url: url.to_owned() },
             // The standard library has no error kind for it.

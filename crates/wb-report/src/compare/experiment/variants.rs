@@ -17,11 +17,11 @@ use crate::text::{Align, Table, TableCell, Tone};
 pub(crate) fn sections(variants: &VariantExperiment, with_scale: bool) -> Vec<CaseSection> {
     let section = |case: &[VariantCase]| {
         let first = case.first()?;
-        let of_metric = |one: &VariantCase| {
-            let metric = variants.metric(one);
+        let of_metric = |of_case: &VariantCase| {
+            let metric = variants.metric(of_case);
             // A single metric is named below the tables.
             let head = if case.len() > 1 { describe_metric(&metric) } else { "variant".to_owned() };
-            table(one, &metric, &head, with_scale)
+            table(of_case, &metric, &head, with_scale)
         };
         Some(CaseSection {
             title: title(&first.case, &variants.criterion),
@@ -167,13 +167,13 @@ fn describe_failures(variant: &VariantSummary, first: &VariantSummary, p_value: 
         let compared = if is_equal { "as many as" } else { "significantly fewer than" };
         return format!(", {compared} {of_first}, {p_value}");
     }
-    let who = match [first, variant].map(|one| one.makes_no_more_attempts) {
+    let who = match [first, variant].map(|side| side.makes_no_more_attempts) {
         [false, true] => &first.name,
         [true, false] => &variant.name,
         _ => "each",
     };
     let remedy = match variant.failure_attempts_to_decide {
-        None => match [first, variant].into_iter().find(|one| one.makes_no_more_attempts) {
+        None => match [first, variant].into_iter().find(|side| side.makes_no_more_attempts) {
             Some(ended) => format!("{} makes no more attempts", ended.name),
             None => "they differ too little for any number of attempts to decide it".to_owned(),
         },

@@ -3,7 +3,7 @@
 use minijinja::Value;
 use serde::Serialize;
 use wb_compare::comparison::BuildHistory;
-use wb_compare::run_perf::tolerance::groups::Group;
+use wb_compare::run_perf::tolerance::groups::ToleranceGroup;
 
 use super::figures::{format_percent, format_value};
 use super::markup::HtmlWriter;
@@ -26,7 +26,7 @@ pub(super) struct GroupsView {
 }
 
 /// A group with its index.
-type NumberedGroup<'a> = (usize, &'a Group<'a>);
+type NumberedGroup<'a> = (usize, &'a ToleranceGroup<'a>);
 
 impl GroupsView {
     pub(super) fn new(history: &BuildHistory<'_>, styles: VerdictStyles) -> Self {
@@ -40,7 +40,7 @@ impl GroupsView {
         };
         let groups = history.tolerances.groups.iter().enumerate();
         let (changed, others): (Vec<NumberedGroup<'_>>, Vec<_>) = groups.partition(is_changed);
-        let scored = |group: &Group<'_>| {
+        let scored = |group: &ToleranceGroup<'_>| {
             builds.clone().filter_map(|build| group.cell(build)).map(|cell| cell.scored).max().unwrap_or_default()
         };
         let rows = |groups: &[NumberedGroup<'_>]| {

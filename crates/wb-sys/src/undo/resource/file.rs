@@ -123,7 +123,7 @@ pub(super) fn temporary_path(full: &Path) -> PathBuf {
 
 /// Why a file cannot be written, from reading alone; None where it can.
 pub(super) fn refusal(root: &SysRoot, path: &str) -> Option<Refusal> {
-    let other = |why: String| Some(Refusal::Other(why));
+    let other = |reason: String| Some(Refusal::Other(reason));
     let full = match root.path(path) {
         Ok(full) => full,
         Err(error) => return other(error.to_string()),

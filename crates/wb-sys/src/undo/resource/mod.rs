@@ -67,7 +67,7 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotRoot => f.write_str("permission denied: requires root"),
-            Self::Other(why) => f.write_str(why),
+            Self::Other(reason) => f.write_str(reason),
         }
     }
 }
@@ -160,7 +160,7 @@ impl ManagedResource {
     pub(super) fn require_reversible(&self, root: &SysRoot, target: Option<&[u8]>) -> Result<(), ResourceError> {
         match self {
             Self::File { path, .. } => {
-                file::replacement_obstacle(root, path).map_or(Ok(()), |why| Err(self.write_error(target, why)))
+                file::replacement_obstacle(root, path).map_or(Ok(()), |reason| Err(self.write_error(target, reason)))
             }
             _ => Ok(()),
         }
@@ -200,7 +200,7 @@ impl ManagedResource {
 
     /// Sets the state. Commands inherit `lock` and hold it for as long as they run.
     pub(super) fn set(&self, root: &SysRoot, state: Option<&[u8]>, lock: &File) -> Result<(), ResourceError> {
-        let failed = |why: String| self.write_error(state, why);
+        let failed = |reason: String| self.write_error(state, reason);
         let io = |error: std::io::Error| failed(error.to_string());
         match self {
             Self::Setting { path } => {
@@ -246,9 +246,9 @@ impl ManagedResource {
         }
     }
 
-    fn write_error(&self, state: Option<&[u8]>, why: String) -> ResourceError {
+    fn write_error(&self, state: Option<&[u8]>, reason: String) -> ResourceError {
         let value = String::from_utf8_lossy(state.unwrap_or_default()).trim().replace('\n', ", ");
-        ResourceError::Write { what: self.description(), value, cause: why }
+        ResourceError::Write { what: self.description(), value, cause: reason }
     }
 
     /// Removes the temporary file of a process that was killed.

@@ -27,30 +27,32 @@ pub(crate) fn deps(args: &DepsArgs, console: &Console) -> Result<Exit, Error> {
     } else {
         print_text(&text(&found, console.stdout_style))?;
     }
-    let is_refused = |one: &Dependency| matches!(one.state, DependencyState::Missed | DependencyState::Indispensable);
+    let is_refused =
+        |dependency: &Dependency| matches!(dependency.state, DependencyState::Missed | DependencyState::Indispensable);
     Ok(if found.iter().any(is_refused) { Exit::Incomplete } else { Exit::Success })
 }
 
 fn text(found: &[Dependency], style: Style) -> String {
     let mut table = Table::new(&[("requirement", Align::Left), ("state", Align::Left), ("found", Align::Left)]);
-    for one in found {
-        let state = match one.state {
+    for dependency in found {
+        let state = match dependency.state {
             DependencyState::Met => "met",
             DependencyState::SetByBenches => "set by benches",
             DependencyState::Missed => "missed",
             DependencyState::Indispensable => "missed, indispensable",
         };
-        table.row(vec![one.requirement.to_string().into(), state.into(), one.found.join("; ").into()]);
+        table.row(vec![dependency.requirement.to_string().into(), state.into(), dependency.found.join("; ").into()]);
     }
-    let missed: Vec<&Dependency> = found.iter().filter(|one| one.state != DependencyState::Met).collect();
+    let missed: Vec<&Dependency> = found.iter().filter(|dependency| dependency.state != DependencyState::Met).collect();
     let mut text = table.draw(style) + "\n";
     for bench in Bench::ALL {
         let of_bench = |state: DependencyState| {
-            let names = missed.iter().filter(|one| one.state == state && one.benches.contains(&bench));
-            names.map(|one| one.requirement.to_string()).collect::<Vec<_>>()
+            let names =
+                missed.iter().filter(|dependency| dependency.state == state && dependency.benches.contains(&bench));
+            names.map(|dependency| dependency.requirement.to_string()).collect::<Vec<_>>()
         };
         let (missed, indispensable) = (of_bench(DependencyState::Missed), of_bench(DependencyState::Indispensable));
-        if !found.iter().any(|one| one.benches.contains(&bench)) {
+        if !found.iter().any(|dependency| dependency.benches.contains(&bench)) {
             continue;
         }
         text += &match () {

@@ -15,10 +15,10 @@ pub(super) fn report_outcome(outcome: &RunStatus, console: &Console) -> Exit {
             crate::console::message!("interrupted: figures cover the run until then");
             return Exit::Interrupted;
         }
-        RunStatus::Unsupported { reason: why } => (why, "run it on a kernel that supports this, or do not request it"),
-        RunStatus::Failed { reason: why } => (why, failure_help(why)),
-        RunStatus::Lost { reason: why } => {
-            (why, "see the output of `weighbridge net serve` there; figures cover what was received")
+        RunStatus::Unsupported { reason } => (reason, "run it on a kernel that supports this, or do not request it"),
+        RunStatus::Failed { reason } => (reason, failure_help(reason)),
+        RunStatus::Lost { reason } => {
+            (reason, "see the output of `weighbridge net serve` there; figures cover what was received")
         }
     };
     Error::Incomplete { what: what.clone(), help: help.to_owned() }.report(console)

@@ -31,8 +31,8 @@ fn run_is_lost_when_its_server_is_killed() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nthreads=3");
     server.signal(Signal::KILL);
-    let why = client.finish().fell_short("lost");
-    assert!(why.starts_with("lost the connection to there: "), "{why}");
+    let reason = client.finish().fell_short("lost");
+    assert!(reason.starts_with("lost the connection to there: "), "{reason}");
     lab.wait_for_client_exit();
 }
 
@@ -55,8 +55,8 @@ fn run_is_lost_when_its_server_is_suspended() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nthreads=3");
     server.signal(Signal::STOP);
-    let why = client.finish().fell_short("lost");
-    assert_eq!(why, "lost the connection to there: no heartbeat for 5 s");
+    let reason = client.finish().fell_short("lost");
+    assert_eq!(reason, "lost the connection to there: no heartbeat for 5 s");
     lab.wait_for_client_exit();
     server.signal(Signal::CONT);
     server.assert_unchanged();
@@ -67,8 +67,8 @@ fn both_sides_end_when_the_link_is_down() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nthreads=3");
     lab.network.disconnect(SERVER);
-    let why = client.finish().fell_short("lost");
-    assert_eq!(why, "lost the connection to there: no heartbeat for 5 s");
+    let reason = client.finish().fell_short("lost");
+    assert_eq!(reason, "lost the connection to there: no heartbeat for 5 s");
     lab.wait_for_client_exit();
     server.wait_for_stderr("no message from the client for 10 s");
     server.assert_unchanged();
@@ -103,8 +103,8 @@ fn suspended_client_is_dropped_after_a_timeout() {
     server.wait_for_stderr("no message from the client for 10 s");
     server.assert_unchanged();
     client.signal(Signal::CONT);
-    let why = client.finish().fell_short("lost");
-    assert!(why.starts_with("lost the connection to there: "), "{why}");
+    let reason = client.finish().fell_short("lost");
+    assert!(reason.starts_with("lost the connection to there: "), "{reason}");
     lab.wait_for_client_exit();
 }
 
@@ -124,8 +124,8 @@ fn terminated_server_ends_its_sessions() {
     let Some(lab) = Lab::new(2) else { return };
     let (client, server) = in_the_middle(&lab, "nprocs=2");
     assert_eq!(server.end().code, Some(0));
-    let why = client.finish().fell_short("lost");
-    assert!(why.starts_with("lost the connection to there: "), "{why}");
+    let reason = client.finish().fell_short("lost");
+    assert!(reason.starts_with("lost the connection to there: "), "{reason}");
     lab.wait_for_client_exit();
     super::program::eventually("no process is left where the server ran", || match lab.network.processes(SERVER) {
         left if left.is_empty() => Ok(()),

@@ -10,27 +10,28 @@ use super::{
 fn refusal(flags: &str, profile: &str) -> Option<String> {
     let lab = Lab::new(2)?;
     let server = lab.serve(flags);
-    let why = lab.run_profile(profile, "").fell_short("failed");
+    let reason = lab.run_profile(profile, "").fell_short("failed");
     server.wait_for_stderr("the server refuses: ");
     server.assert_unchanged();
     lab.wait_for_client_exit();
-    Some(why)
+    Some(reason)
 }
 
 #[test]
 fn too_many_strands_are_refused_and_the_flag_is_named() {
-    let Some(why) = refusal("--max-strands 4", &connected(8, "protocol=tcp", &rr("iterations=1", "64", "64"))) else {
+    let Some(reason) = refusal("--max-strands 4", &connected(8, "protocol=tcp", &rr("iterations=1", "64", "64")))
+    else {
         return;
     };
-    assert_eq!(why, "there: the server refuses: 8 strands; at most 4 (`net serve --max-strands`)");
+    assert_eq!(reason, "there: the server refuses: 8 strands; at most 4 (`net serve --max-strands`)");
 }
 
 #[test]
 fn too_long_windows_are_refused_and_the_flag_is_named() {
-    let Some(why) = refusal("--max-time 2s", &connected(1, "protocol=tcp", &rr("duration=5s", "64", "64"))) else {
+    let Some(reason) = refusal("--max-time 2s", &connected(1, "protocol=tcp", &rr("duration=5s", "64", "64"))) else {
         return;
     };
-    assert_eq!(why, "there: the server refuses: a window of 5 s; at most 2 s (`net serve --max-time`)");
+    assert_eq!(reason, "there: the server refuses: a window of 5 s; at most 2 s (`net serve --max-time`)");
 }
 
 #[test]
@@ -38,8 +39,8 @@ fn too_long_sessions_are_ended_and_the_flag_is_named() {
     let Some(lab) = Lab::new(2) else { return };
     let server = lab.serve("--max-time 1s");
     let two = rr("duration=800ms rate=100", "64", "64").repeat(2);
-    let why = lab.run_profile(&connected(1, "protocol=tcp", &two), "").fell_short("failed");
-    assert_eq!(why, "there: the session exceeded 1 s (`net serve --max-time`)");
+    let reason = lab.run_profile(&connected(1, "protocol=tcp", &two), "").fell_short("failed");
+    assert_eq!(reason, "there: the session exceeded 1 s (`net serve --max-time`)");
     server.assert_unchanged();
 }
 
@@ -113,8 +114,11 @@ fn client_reports_the_descriptor_limit() {
     let server = lab.serve("");
     lab.write("profile.xml", &many());
     let line = format!("net run profile.xml --json --server there={}", SERVER.v4());
-    let why = lab.start_limited(CLIENT, "ulimit -n 100; exec", &line).finish().fell_short("failed");
-    assert!(why.contains("connect") && why.contains("Too many open files") && why.contains("ulimit -n"), "{why}");
+    let reason = lab.start_limited(CLIENT, "ulimit -n 100; exec", &line).finish().fell_short("failed");
+    assert!(
+        reason.contains("connect") && reason.contains("Too many open files") && reason.contains("ulimit -n"),
+        "{reason}"
+    );
     server.assert_unchanged();
     lab.wait_for_client_exit();
 }
@@ -124,8 +128,11 @@ fn server_reports_the_descriptor_limit_and_continues() {
     let Some(lab) = Lab::new(2) else { return };
     let line = format!("net serve --listen {}", SERVER.v4());
     let server = super::server::Server::ready(lab.start_limited(SERVER, "ulimit -n 100; exec", &line));
-    let why = lab.run_profile(&many(), "").fell_short("failed");
-    assert!(why.starts_with("there: ") && why.contains("Too many open files") && why.contains("ulimit -n"), "{why}");
+    let reason = lab.run_profile(&many(), "").fell_short("failed");
+    assert!(
+        reason.starts_with("there: ") && reason.contains("Too many open files") && reason.contains("ulimit -n"),
+        "{reason}"
+    );
     server.assert_unchanged();
     lab.run_profile(&connected(2, "protocol=tcp", &rr("iterations=2", "64", "64")), "").completed();
 }
@@ -147,8 +154,8 @@ fn client_reports_the_thread_limit() {
     // The limit does not apply to root, so use a user without other processes.
     let limits = "ulimit -u 100; exec setpriv --reuid=61234 --inh-caps=+dac_override --ambient-caps=+dac_override";
     let line = format!("net rr {} -n 300 -t 300ms --max-threads 1000 --json", SERVER.v4());
-    let why = lab.start_limited(CLIENT, limits, &line).finish().fell_short("failed");
-    assert!(why.contains("cannot start thread for strand") && why.contains("fewer strands"), "{why}");
+    let reason = lab.start_limited(CLIENT, limits, &line).finish().fell_short("failed");
+    assert!(reason.contains("cannot start thread for strand") && reason.contains("fewer strands"), "{reason}");
     server.assert_unchanged();
     lab.wait_for_client_exit();
 }

@@ -63,10 +63,10 @@ fn data_ports_blocked_by_a_firewall_end_the_run() {
     let server = lab.serve("");
     lab.drop(SERVER, "tcp dport != 20000");
     let profile = connected(2, "protocol=tcp timeout=1s", &rr("iterations=1", "64", "64"));
-    let why = lab.run_profile(&profile, "").fell_short("failed");
+    let reason = lab.run_profile(&profile, "").fell_short("failed");
     assert!(
-        why.contains("connect with there: no answer from 10.77.0.2:") && why.contains("a firewall may drop"),
-        "{why}"
+        reason.contains("connect with there: no answer from 10.77.0.2:") && reason.contains("a firewall may drop"),
+        "{reason}"
     );
     server.assert_unchanged();
     lab.wait_for_client_exit();
@@ -79,10 +79,10 @@ fn a_profile_that_accepts_says_that_the_server_connects() {
     lab.drop(CLIENT, "tcp flags syn / syn,ack");
     let profile = connected(1, "protocol=tcp", &rr("iterations=1", "64", "64")).replace("connect", "accept");
     let profile = profile.replace("disaccept", "disconnect");
-    let why = lab.run_profile(&profile, "").fell_short("failed");
+    let reason = lab.run_profile(&profile, "").fell_short("failed");
     assert!(
-        why.contains("no answer from 10.77.0.1:") && why.contains("`accept` in the profile makes the server"),
-        "{why}"
+        reason.contains("no answer from 10.77.0.1:") && reason.contains("`accept` in the profile makes the server"),
+        "{reason}"
     );
     server.assert_unchanged();
     lab.wait_for_client_exit();

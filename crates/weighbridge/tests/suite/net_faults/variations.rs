@@ -141,8 +141,8 @@ fn lost_one_of_two_servers_is_named() {
     servers[1].wait_for_stderr("session started");
     servers[1].receives(1 << 20);
     servers[1].signal(rustix::process::Signal::KILL);
-    let why = client.finish().fell_short("lost");
-    assert!(why.starts_with("lost the connection to to: "), "{why}");
+    let reason = client.finish().fell_short("lost");
+    assert!(reason.starts_with("lost the connection to to: "), "{reason}");
     servers[0].assert_unchanged();
     lab.wait_for_client_exit();
 }
