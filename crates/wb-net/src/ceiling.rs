@@ -13,16 +13,21 @@ use serde::{Deserialize, Serialize};
 /// Environment variable with the token of both sides; command lines are readable by all users.
 pub const TOKEN_VARIABLE: &str = "WEIGHBRIDGE_CEILING_TOKEN";
 
-/// Size of each write and read.
-const BLOCK: usize = 64 << 10;
-/// Bytes of one transfer: so few that some transfers are not interrupted even on a busy machine. All are made over one
-/// connection, whose windows have grown with the first.
+/// Sizes of writes and reads, one connection each; the fastest counts. On loopback, one size may be five times as fast
+/// as another, and as itself over the next connection.
+const BLOCKS: [usize; 4] = [16 << 10, 32 << 10, 64 << 10, 256 << 10];
+/// Largest size that a server takes part in.
+const MAX_BLOCK: usize = 1 << 20;
+/// What a connection begins with, after the token: the request, the bytes of a transfer (u64), and of a block (u32).
+const HEAD: usize = 1 + size_of::<u64>() + size_of::<u32>();
+/// Bytes of one transfer: so few that some transfers are not interrupted even on a busy machine. The windows of a
+/// connection have grown with the first.
 const TRANSFER: u64 = 4 << 20;
 /// Largest transfer that a server takes part in.
 const MAX_TRANSFER: u64 = 1 << 32;
-/// Transfers in each direction: at least this many, and more until this time has passed; the fastest counts.
+/// Transfers over each connection: at least this many, and more until this time has passed; the fastest counts.
 const MIN_TRANSFERS: usize = 8;
-const DIRECTION_TIME: Duration = Duration::from_millis(80);
+const CONNECTION_TIME: Duration = Duration::from_millis(30);
 /// Number of round trips of one byte, of each kind of echo.
 const ROUND_TRIPS: usize = 200;
 /// Longest wait for a peer.
@@ -56,7 +61,8 @@ pub struct Ceiling {
     pub steadiness: f64,
 }
 
-/// Times of the transfers in one direction.
+/// Times of the transfers over one connection.
+#[derive(Debug, Clone, Copy)]
 struct TransferTimes {
     shortest: Duration,
     median: Duration,
@@ -84,24 +90,28 @@ fn answer(mut stream: TcpStream, token: &str) -> io::Result<()> {
     if head != token.as_bytes() {
         return Err(io::Error::new(ErrorKind::PermissionDenied, "wrong token"));
     }
-    let mut request = [0; 9];
+    let mut request = [0; HEAD];
     stream.read_exact(&mut request)?;
-    let bytes = u64::from_be_bytes(request[1..].try_into().map_err(io::Error::other)?).min(MAX_TRANSFER);
-    match request[0] {
+    let (kind, sizes) = (request[0], &request[1..]);
+    let (bytes, block) = sizes.split_at(size_of::<u64>());
+    let bytes = u64::from_be_bytes(bytes.try_into().map_err(io::Error::other)?).min(MAX_TRANSFER);
+    let block = u32::from_be_bytes(block.try_into().map_err(io::Error::other)?);
+    let mut block = vec![0; (block as usize).clamp(1, MAX_BLOCK)];
+    match kind {
         b'u' => loop {
-            receive(&mut stream, bytes)?;
+            receive(&mut stream, bytes, &mut block)?;
             stream.write_all(&[0])?;
         },
         b'd' => loop {
-            receive(&mut stream, 1)?;
-            send(&mut stream, bytes)?;
+            stream.read_exact(&mut [0])?;
+            send(&mut stream, bytes, &block)?;
         },
         b'p' => loop {
             poll_byte(&mut stream)?;
             stream.write_all(&[0])?;
         },
         _ => loop {
-            receive(&mut stream, 1)?;
+            stream.read_exact(&mut [0])?;
             stream.write_all(&[0])?;
         },
     }
@@ -129,22 +139,20 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_write_timeout(Some(TIMEOUT))
 }
 
-fn send(stream: &mut TcpStream, bytes: u64) -> io::Result<()> {
-    let block = [0; BLOCK];
+fn send(stream: &mut TcpStream, bytes: u64, block: &[u8]) -> io::Result<()> {
     let mut left = bytes;
     while left > 0 {
-        let size = left.min(BLOCK as u64) as usize;
+        let size = left.min(block.len() as u64) as usize;
         stream.write_all(&block[..size])?;
         left -= size as u64;
     }
     Ok(())
 }
 
-fn receive(stream: &mut TcpStream, bytes: u64) -> io::Result<()> {
-    let mut block = [0; BLOCK];
+fn receive(stream: &mut TcpStream, bytes: u64, block: &mut [u8]) -> io::Result<()> {
     let mut left = bytes;
     while left > 0 {
-        let size = left.min(BLOCK as u64) as usize;
+        let size = left.min(block.len() as u64) as usize;
         match stream.read(&mut block[..size])? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
             read => left -= read as u64,
@@ -158,27 +166,32 @@ fn receive(stream: &mut TcpStream, bytes: u64) -> io::Result<()> {
 /// # Errors
 /// If the server cannot be reached, or ends early.
 pub fn measure(address: &str, token: &str) -> io::Result<Ceiling> {
-    let open = |request: Request, bytes: u64| -> io::Result<TcpStream> {
+    let open = |request: Request, block: usize| -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect(address)?;
         prepare(&stream)?;
         let mut head = token.as_bytes().to_vec();
         head.push(request as u8);
-        head.extend(bytes.to_be_bytes());
+        head.extend(TRANSFER.to_be_bytes());
+        head.extend((block as u32).to_be_bytes());
         stream.write_all(&head)?;
         Ok(stream)
     };
-    let mut stream = open(Request::Upload, TRANSFER)?;
-    let upload = time_transfers(|| {
-        send(&mut stream, TRANSFER)?;
-        receive(&mut stream, 1)
+    let upload = fastest(|block| {
+        let mut stream = open(Request::Upload, block.len())?;
+        time_transfers(|| {
+            send(&mut stream, TRANSFER, block)?;
+            stream.read_exact(&mut [0])
+        })
     })?;
-    let mut stream = open(Request::Download, TRANSFER)?;
-    let download = time_transfers(|| {
-        stream.write_all(&[0])?;
-        receive(&mut stream, TRANSFER)
+    let download = fastest(|block| {
+        let mut stream = open(Request::Download, block.len())?;
+        time_transfers(|| {
+            stream.write_all(&[0])?;
+            receive(&mut stream, TRANSFER, block)
+        })
     })?;
-    let trips = time_round_trips(open(Request::Echo, 0)?, |stream| receive(stream, 1))?;
-    let polled = time_round_trips(open(Request::PollingEcho, 0)?, poll_byte)?;
+    let trips = time_round_trips(open(Request::Echo, 1)?, |stream| stream.read_exact(&mut [0]))?;
+    let polled = time_round_trips(open(Request::PollingEcho, 1)?, poll_byte)?;
     Ok(Ceiling {
         upload: TRANSFER as f64 / upload.shortest.as_secs_f64(),
         download: TRANSFER as f64 / download.shortest.as_secs_f64(),
@@ -186,6 +199,13 @@ pub fn measure(address: &str, token: &str) -> io::Result<Ceiling> {
         median_round_trip: trips[ROUND_TRIPS / 2].as_secs_f64(),
         steadiness: upload.steadiness().min(download.steadiness()),
     })
+}
+
+/// The times of the connection, of those with each size of block, that had the shortest transfer.
+fn fastest(mut time: impl FnMut(&mut [u8]) -> io::Result<TransferTimes>) -> io::Result<TransferTimes> {
+    let times = BLOCKS.map(|size| time(&mut vec![0; size]));
+    let times = times.into_iter().collect::<io::Result<Vec<_>>>()?;
+    times.into_iter().min_by_key(|times| times.shortest).ok_or_else(|| io::Error::other("no transfer"))
 }
 
 /// Times round trips of one byte, from the shortest to the longest.
@@ -208,7 +228,7 @@ fn time_round_trips(
 fn time_transfers(mut transfer: impl FnMut() -> io::Result<()>) -> io::Result<TransferTimes> {
     let begin = Instant::now();
     let mut times = Vec::new();
-    while times.len() < MIN_TRANSFERS || begin.elapsed() < DIRECTION_TIME {
+    while times.len() < MIN_TRANSFERS || begin.elapsed() < CONNECTION_TIME {
         let start = Instant::now();
         transfer()?;
         times.push(start.elapsed());
@@ -247,7 +267,7 @@ mod tests {
         let stream = |address: &str| {
             let mut stream = TcpStream::connect(address).unwrap();
             prepare(&stream).unwrap();
-            stream.write_all(&[b"secret".as_slice(), b"p", &[0; 8]].concat()).unwrap();
+            stream.write_all(&[b"secret".as_slice(), b"p", &[0; HEAD - 1]].concat()).unwrap();
             stream
         };
         let mut all = rustix::thread::sched_getaffinity(None).unwrap();
@@ -258,6 +278,29 @@ mod tests {
         rustix::thread::sched_setaffinity(None, &all).unwrap();
         let trips = time_round_trips(stream(&server("secret")), poll_byte).unwrap();
         assert!(trips[0] > Duration::ZERO && trips[0] < Duration::from_millis(100), "{:?}", trips[0]);
+    }
+
+    #[test]
+    fn the_fastest_size_of_block_counts() {
+        let mut sizes = Vec::new();
+        let times = fastest(|block| {
+            sizes.push(block.len());
+            let shortest = Duration::from_micros(if block.len() == BLOCKS[2] { 500 } else { 2500 });
+            Ok(TransferTimes { shortest, median: 2 * shortest })
+        });
+        assert_eq!((sizes.as_slice(), times.unwrap().shortest), (BLOCKS.as_slice(), Duration::from_micros(500)));
+    }
+
+    #[test]
+    fn a_transfer_is_of_all_its_bytes_whatever_a_block_holds() {
+        for size in [0_u32, 1, 4097, MAX_BLOCK as u32 + 1, u32::MAX] {
+            let mut stream = TcpStream::connect(server("secret")).unwrap();
+            let head = [b"secret".as_slice(), b"d", &10_001_u64.to_be_bytes(), &size.to_be_bytes(), &[0]].concat();
+            stream.write_all(&head).unwrap();
+            receive(&mut stream, 10_001, &mut [0; 100]).unwrap();
+            stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+            assert!(stream.read(&mut [0]).is_err(), "more than was asked for, with blocks of {size}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a peers file defines beside its endpoints: scenarios, checks, servers, and what baselines are shown beside.
 
 use crate::lab::Lab;
-use crate::peers_run::{QUICK, matrix, median, script_matrix};
+use crate::peers_run::{QUICK, assert_round_trip, matrix, median, script_matrix};
 use crate::ssh;
 
 #[test]
@@ -26,7 +26,7 @@ measure = "latency"
     let cell = lab.weighbridge("summary R --json").json()["cells"][0].clone();
     assert!(median(&cell, "echo") > 1e6, "{cell:#}");
     assert!((0.0..150.0).contains(&median(&cell, "echo-of-ceiling")), "{cell:#}");
-    assert!(median(&cell, "query") > median(&cell, "raw-round-trip"), "{cell:#}");
+    assert_round_trip(&cell, "query");
     lab.weighbridge("peers report R").expect_code(0);
     let results = lab.read("R/peers-report/results.yaml");
     assert!(results.contains("    scenarios:\n      echo:\n        iterations: 6\n"), "{results}");

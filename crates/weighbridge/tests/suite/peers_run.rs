@@ -92,6 +92,13 @@ pub(crate) fn median(cell: &Value, metric: &str) -> f64 {
     found["summary"]["median"].as_f64().unwrap_or_else(|| panic!("{metric}: {found:#}"))
 }
 
+/// Asserts that a latency is of round trips over a network. The endpoint connects for each of them, so that its listener
+/// is awake: on a machine where waking up takes most of a round trip, it is faster than a raw connection whose sides sleep.
+pub(crate) fn assert_round_trip(cell: &Value, metric: &str) {
+    let (latency, raw) = (median(cell, metric), median(cell, "raw-round-trip"));
+    assert!(raw > 0.0 && latency > raw / 4.0, "{metric}: {latency} ns, raw {raw} ns: {cell:#}");
+}
+
 #[test]
 fn each_pair_is_measured_over_what_both_support() {
     let lab = lab(&["good", "better"]);
@@ -100,7 +107,7 @@ fn each_pair_is_measured_over_what_both_support() {
     let study = lab.weighbridge("summary R --json").json();
     let cell = &study["cells"][0];
     assert!(median(cell, "upload") > 1e6 && median(cell, "download") > 1e6, "{cell:#}");
-    assert!(median(cell, "round-trip") > median(cell, "raw-round-trip"), "{cell:#}");
+    assert_round_trip(cell, "round-trip");
     assert!((0.0..150.0).contains(&median(cell, "upload-of-ceiling")), "{cell:#}");
     assert!(median(cell, "connect") > 0.0 && median(cell, "first-byte") > 0.0, "{cell:#}");
     let ran = lab.weighbridge("peers report R").expect_code(0);
@@ -344,19 +351,12 @@ fn a_killed_run_is_resumed_in_the_middle_of_the_matrix() {
     child.kill().unwrap();
     child.wait().unwrap();
     let before = lab.read("R/journal.jsonl").matches("\"attempt-ended\"").count();
-    // A transfer of 4 MB may exceed a raw connection that was slow: that sample is invalid, and is not repeated either.
-    lab.weighbridge(&line).expect_code_of(&[0, 3]);
+    lab.weighbridge(&line).expect_code(0);
     let study = lab.weighbridge("summary R --json").json();
-    let cells = study["cells"].as_array().unwrap();
-    let valid = |cell: &Value| {
-        let attempts = cell["attempts"].as_array().unwrap().iter();
-        attempts.filter(|attempt| attempt["validity"]["validity"] == "valid").count()
-    };
-    // Cells of two samples: none that was complete was repeated.
-    assert!(cells.len() == 8 && before < 16, "{} cells, {before} attempts before the kill", cells.len());
-    assert!(cells.iter().all(|cell| valid(cell) <= 2), "{study:#}");
-    let all: usize = cells.iter().map(|cell| cell["attempts"].as_array().unwrap().len()).sum();
-    assert!(all > before && all <= 17, "{all} attempts, {before} before the kill");
+    let attempts = |cell: &Value| cell["attempts"].as_array().unwrap().len();
+    let all: usize = study["cells"].as_array().unwrap().iter().map(attempts).sum();
+    // Eight cells of two samples; the attempt that was killed may have left an entry, none was repeated.
+    assert!((16..=17).contains(&all) && before < 16, "{all} attempts, {before} before the kill");
     assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
@@ -469,7 +469,7 @@ fn endpoints_of_the_suites_are_measured() {
         lab.weighbridge(&format!("peers run peers.toml --into R {QUICK}")).expect_code(0);
         let cell = lab.weighbridge("summary R --json").json()["cells"][0].clone();
         assert!(median(&cell, "upload") > 1e6 && median(&cell, "download") > 1e6, "{cell:#}");
-        assert!(median(&cell, "round-trip") > median(&cell, "raw-round-trip"), "{cell:#}");
+        assert_round_trip(&cell, "round-trip");
         assert_eq!(lab.wait_for_processes(), [""; 0]);
     }
 }
