@@ -5,7 +5,7 @@
 //!
 //! Start with [`source::read`], which reads folders into [`Builds`]. Each comparison method has its own module:
 //! [`run_perf::tolerance`] judges differences in percent, as run-perf does, [`mod@statistical`] ratios of medians and
-//! their uncertainty; [`comparison`] combines both. All that is compatible with run-perf is in [`run_perf`]. Other modules
+//! their uncertainty; [`comparison`] combines both, and [`judgement`] does all of it. All that is compatible with run-perf is in [`run_perf`]. Other modules
 //! are [`model`] (the history of a metric), [`analyze`], [`within_run`] (parts of one run as builds), and those that need no folders: [`sequential_test`] judges
 //! variants sampled in interleaved order, [`mod@calibrate`] a system against itself.
 
@@ -22,12 +22,14 @@ pub mod experiment;
 mod failure_test;
 pub mod id;
 mod interner;
+pub mod judgement;
 pub mod metadata;
 pub mod model;
 mod run_identity;
 pub mod run_perf;
 mod schedule;
 pub mod sequential_test;
+pub mod sides;
 pub mod source;
 pub mod statistical;
 pub mod test_setup;
@@ -39,9 +41,11 @@ pub use comparison::ComparisonResult;
 pub use direction::Directions;
 pub use experiment::{CalibrationExperiment, VariantExperiment};
 pub use id::{CheckId, IdFormat, Statistic};
+pub use judgement::{Judgement, JudgementOptions, NothingComparable};
 pub use metadata::Metadata;
-pub use model::{AnyModel, NoiseModel};
+pub use model::{AnyModel, Models, NoiseModel};
 pub use run_perf::model::ToleranceModel;
+pub use sides::SidesError;
 pub use source::{BuildSource, LoadedBuilds, ReadOptions, SourceError, StudyFn, ValueMap, Warning, read, run_metadata};
 pub use unknown_name::{MetricNameError, UnknownName};
 pub use within_run::{Factor, WithinRun, WithinRunError};

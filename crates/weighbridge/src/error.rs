@@ -45,6 +45,11 @@ pub(crate) enum Error {
     /// A text that denotes no metric of the builds, or several.
     #[error(transparent)]
     MetricName(#[from] wb_compare::MetricNameError),
+    /// Builds that cannot be the sides of a comparison.
+    #[error(transparent)]
+    Sides(#[from] wb_compare::SidesError),
+    #[error(transparent)]
+    NothingComparable(#[from] wb_compare::NothingComparable),
     /// Parts of a run that cannot be compared.
     #[error(transparent)]
     WithinRun(#[from] wb_compare::WithinRunError),
@@ -189,7 +194,10 @@ impl Error {
             Self::Undo(UndoError::Damaged { .. }) => {
                 "each line has an original value as `before`: restore these values by hand, then remove the file".into()
             }
+            Self::Sides(error) => error.help().into(),
+            Self::NothingComparable(error) => error.help().into(),
             Self::WithinRun(error) => error.help()?.into(),
+            Self::Model(error) => error.help()?.into(),
             Self::Archive(error) => error.help()?.into(),
             Self::Unpack { source, .. } => source.help()?.into(),
             Self::Image(error) => error.help()?.into(),
@@ -298,7 +306,8 @@ impl Error {
             _ => print_error(&self.to_string(), "", self.help().as_deref()),
         }
         match self {
-            Self::NothingToDo { .. } | Self::Merge(_) => Exit::NothingToDo,
+            Self::NothingToDo { .. } | Self::NothingComparable(_) | Self::Merge(_) => Exit::NothingToDo,
+            Self::Sides(error) if error.is_nothing_comparable() => Exit::NothingToDo,
             Self::WithinRun(error) if error.is_nothing_comparable() => Exit::NothingToDo,
             Self::Sequence(error) if error.is_interruption() => Exit::Interrupted,
             Self::Incomplete { .. }

@@ -19,6 +19,26 @@ pub enum ModelError {
         path: PathBuf,
         source: ParseModelError,
     },
+    #[error("model {} does not match any check of these builds", path.display())]
+    OtherChecks {
+        path: PathBuf,
+        /// A check of the model.
+        of_model: String,
+        /// A check of the builds; empty without any.
+        of_builds: String,
+    },
+}
+
+impl ModelError {
+    /// What to do instead.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            Self::Io { .. } | Self::File { .. } => None,
+            Self::OtherChecks { of_model, of_builds, .. } => {
+                Some(format!("the model has `{of_model}`, the builds have `{of_builds}`"))
+            }
+        }
+    }
 }
 
 /// Text that is not a valid model.

@@ -1,12 +1,10 @@
-//! Reads builds and models for the commands that compare.
+//! Reads builds for the commands that compare.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use wb_compare::build::DEFINING_PARAMS;
-use wb_compare::{
-    AnyModel, Build, BuildSource, Builds, LoadedBuilds, NoiseModel, ReadOptions, Statistic, ToleranceModel, ValueMap,
-};
+use wb_compare::sides::make_names_distinct;
+use wb_compare::{BuildSource, Builds, LoadedBuilds, ReadOptions, Statistic, ValueMap};
 use wb_model::Case;
 use wb_plan::{Catalog, SelectableCell, Selection};
 use wb_record::RunFolder;
@@ -18,107 +16,10 @@ use crate::commands::read;
 use crate::console::Console;
 use crate::error::Error;
 
-/// Reads a model, which must have an entry for at least one check of the builds.
-pub(super) fn read_model(file: &Path, builds: &Builds) -> Result<AnyModel, Error> {
-    let model = AnyModel::read(file)?;
-    let (has_match, first) = match &model {
-        AnyModel::Tolerance(model) => (model.covers_any(builds), model.entries.keys().next()),
-        AnyModel::Noise(model) => (model.covers_any(builds), model.checks.keys().next()),
-    };
-    if has_match {
-        return Ok(model);
-    }
-    let in_model = first.map_or("", String::as_str);
-    let in_builds = builds.rows().next().map(|row| builds.id(row, Statistic::Mean).to_string()).unwrap_or_default();
-    Err(Error::Usage {
-        what: format!("model {} does not match any check of these builds", file.display()),
-        help: format!("the model has `{in_model}`, the builds have `{in_builds}`"),
-    })
-}
-
-/// Reads the models of a comparison: score models and noise models. Notes where a noise model was fitted on a different
-/// system.
-pub(super) fn read_models(
-    files: &[PathBuf],
-    builds: &Builds,
-    console: &Console,
-) -> Result<(Vec<ToleranceModel>, Vec<NoiseModel>), Error> {
-    let (mut scores, mut noise) = (Vec::new(), Vec::new());
-    for file in files {
-        match read_model(file, builds)? {
-            AnyModel::Tolerance(model) => scores.push(model),
-            AnyModel::Noise(model) => {
-                let differences = if console.quiet { Vec::new() } else { model.unseen_provenance(builds.list()) };
-                for (what, build, value) in differences {
-                    crate::console::message!(
-                        "note: {}: fitted on another {what} than {value} of build `{build}`",
-                        file.display()
-                    );
-                }
-                noise.push(model);
-            }
-        }
-    }
-    Ok((scores, noise))
-}
-
-/// Refuses a first and a last build with a run in common, as those are no independent sides. A run is compared with itself
-/// alone, with a note.
-pub(super) fn check_common_runs(builds: &Builds, flags: &BuildFlags) -> Result<Option<String>, Error> {
-    let [reference, .., judged] = builds.list() else { return Ok(None) };
-    // Other profiles or cells of one run are sides of their own.
-    let is_mapped = !flags.map.is_empty() || !flags.map_value.is_empty();
-    let Some([one, other]) = reference.common_runs(judged).next().filter(|_| !is_mapped) else { return Ok(None) };
-    let what = if one == other {
-        format!("{} is on both sides", one.display())
-    } else {
-        format!("{} and {} are one run, or imports of one file", one.display(), other.display())
-    };
-    if (reference.runs.len(), judged.runs.len()) == (1, 1) {
-        return Ok(Some(format!("{what}: a run that is compared with itself shows no difference")));
-    }
-    let help = "give each run to one build alone".to_owned();
-    Err(Error::Usage { what, help })
-}
-
-/// Names builds by their full paths if their folders have the same name.
-fn make_names_distinct(sources: &mut [BuildSource], typed: &[String]) -> Result<(), Error> {
-    let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
-    for (source, text) in sources.iter_mut().zip(typed) {
-        let is_duplicate = names.iter().filter(|name| **name == source.name).count() > 1;
-        if is_duplicate && text.starts_with(&format!("{}=", source.name)) {
-            let what = format!("duplicate build name `{}`", source.name);
-            return Err(Error::Usage { what, help: "give each build a unique name: NAME=RUN".to_owned() });
-        }
-        if is_duplicate {
-            source.name.clone_from(text);
-        }
-    }
-    Ok(())
-}
-
-/// Refuses to mix runs of this program with results of run-perf if they have no check in common.
-pub(super) fn require_same_layout(builds: &Builds) -> Result<(), Error> {
-    let has = |build: &Build, row| build.readings(row).next().is_some();
-    let layout = |build: &Build| build.runs.first().map(|run| run.layout);
-    let [first, others @ ..] = builds.list() else { return Ok(()) };
-    let is_disjoint =
-        |other: &&Build| layout(first) != layout(other) && !builds.rows().any(|row| has(first, row) && has(other, row));
-    let Some(other) = others.iter().find(is_disjoint) else { return Ok(()) };
-    let (Some(one), Some(another)) = (layout(first), layout(other)) else { return Ok(()) };
-    Err(Error::NothingToDo {
-        what: format!(
-            "`{}` is {one} and `{}` is {another}: they name their checks differently and have none in common",
-            first.name, other.name
-        ),
-        help: "measure all builds with `weighbridge run`, or all with run-perf".to_owned(),
-    })
-}
-
 /// Reads builds from arguments and fails on damaged ones; other problems are printed as notes.
 pub(super) fn read_strictly(typed: &[String], flags: &BuildFlags, console: &Console) -> Result<Builds, Error> {
     let LoadedBuilds { builds, warnings } = read_with_warnings(typed, flags, &[], console)?;
-    require_same_layout(&builds)?;
+    builds.require_same_layout()?;
     match warnings.iter().find(|warning| warning.is_damage()) {
         None => Ok(builds),
         Some(damage) => Err(Error::Incomplete {

@@ -6,7 +6,7 @@ use wb_compare::{AnyModel, Builds, ToleranceModel};
 use wb_model::pluralize;
 use wb_report::compare::{model_text, noise_text};
 
-use super::builds::{read_model as model_of, read_strictly};
+use super::builds::read_strictly;
 use crate::cli::OutputPath;
 use crate::cli::compare::{FitFlags, ModelCommand};
 use crate::console::Console;
@@ -33,7 +33,7 @@ pub(crate) fn model(command: &ModelCommand, console: &Console) -> Result<Exit, E
         }
         ModelCommand::Rebase(args) => {
             let builds = read_strictly(&args.builds, &args.fit.read, console)?;
-            let AnyModel::Tolerance(model) = model_of(&args.model, &builds)? else {
+            let AnyModel::Tolerance(model) = AnyModel::read_for(&args.model, &builds)? else {
                 let what = format!("cannot rebase {}: a noise model has no level", args.model.display());
                 let help = "fit it again with `weighbridge model fit --noise`".to_owned();
                 return Err(Error::Usage { what, help });

@@ -1,15 +1,61 @@
-//! Writes the HTML page and the plots of a comparison.
+//! Prints a comparison, and writes its HTML page and plots.
 
 use rayon::prelude::*;
-use wb_compare::comparison::{BuildHistory, ComparisonResult};
-use wb_compare::{Builds, Statistic};
+use wb_compare::comparison::{BuildHistory, CheckResult, ComparisonMethod, ComparisonResult};
+use wb_compare::run_perf::tolerance::{Status, averages::TABLES};
+use wb_compare::{Builds, Judgement, Statistic};
 use wb_model::pluralize;
-use wb_report::compare::{PageOptions, Plot, html, plots as collect_plots};
+use wb_report::compare::{AveragesTable, PageOptions, Plot, Verbosity, html, plots as collect_plots, text};
 
 use crate::cli::compare::CompareArgs;
 use crate::cli::{OutputFolder, OutputPath};
+use crate::console::Console;
 use crate::error::Error;
-use crate::output::write_file;
+use crate::output::{print_text, write_file};
+
+use super::criteria;
+
+/// What the tables of averages are grouped by, in order.
+const AVERAGES: [&str; 3] = ["case", "metric", "profile"];
+
+/// The tolerance verdicts whose scores are summarised, in run-perf's order.
+const SCORES: [(&str, &[Status]); 6] = [
+    (
+        "total",
+        &[
+            Status::Improved,
+            Status::MinorGain,
+            Status::Regressed,
+            Status::MinorLoss,
+            Status::Equivalent,
+            Status::Differs,
+        ],
+    ),
+    ("improved", &[Status::Improved]),
+    ("minor-gain", &[Status::MinorGain]),
+    ("equivalent", &[Status::Equivalent]),
+    ("minor-loss", &[Status::MinorLoss]),
+    ("regressed", &[Status::Regressed]),
+];
+
+/// Prints the tables of a comparison.
+pub(super) fn print(
+    args: &CompareArgs,
+    judgement: &Judgement<'_>,
+    builds: &Builds,
+    console: &Console,
+) -> Result<(), Error> {
+    let Judgement { result, by_tolerance, .. } = judgement;
+    let last = by_tolerance.last().unwrap_or_default();
+    let shown = if args.verbose { Verbosity::All } else { Verbosity::Changes };
+    let averages: Vec<AveragesTable<'_>> =
+        AVERAGES.into_iter().zip(TABLES.map(|wildcards| by_tolerance.averages(last, wildcards))).collect();
+    let is_scored = |check: &CheckResult| check.primary && check.decided_by == ComparisonMethod::Tolerance;
+    let decides = result.checks.iter().any(is_scored);
+    let scores = SCORES.map(|(name, statuses)| (name, by_tolerance.score_distribution(last, statuses)));
+    let scores = if decides { &scores[..] } else { &[] };
+    print_text(&text(result, &criteria::describe(args, builds), &averages, scores, shown, console.stdout_style))
+}
 
 /// Writes the HTML page.
 pub(super) fn write_page(
@@ -20,7 +66,7 @@ pub(super) fn write_page(
     notes: Vec<String>,
 ) -> Result<(), Error> {
     let (charts, environments) = (!args.no_charts, !args.no_environments);
-    let criteria = super::describe_options(args, history.builds);
+    let criteria = criteria::describe(args, history.builds);
     let options =
         PageOptions { charts, environments, notes: &notes, criteria: &criteria, fail_on: super::fail_on(args) };
     let text = html(outcome, history, &options).map_err(|error| Error::Internal(error.to_string()))?;

@@ -2,12 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wb_compare::CheckId;
-use wb_compare::build::{DEFINING_PARAMS, DEFINITION_KEY, EMULATED};
-use wb_compare::comparison::{CheckResult, ComparisonResult, FinalVerdict, ParamDifference};
 use wb_model::pluralize;
 
-use crate::error::Error;
+use crate::build::{DEFINING_PARAMS, DEFINITION_KEY, EMULATED};
+use crate::comparison::{CheckResult, ComparisonResult, FinalVerdict, ParamDifference};
+use crate::id::CheckId;
+
+/// A comparison in which no primary check has a value on both sides.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("nothing to compare: {what}")]
+pub struct NothingComparable {
+    what: String,
+    help: String,
+}
 
 /// The number of cells that are named.
 const MAX_NAMED: usize = 3;
@@ -26,35 +33,41 @@ enum Obstacle {
     NoValue,
 }
 
-/// The error of a comparison in which no primary check has a value on both sides.
-pub(super) fn error(outcome: &ComparisonResult, is_within_run: bool) -> Error {
-    let mut cells: BTreeMap<String, (Obstacle, &CheckResult)> = BTreeMap::new();
-    for check in outcome.checks.iter().filter(|check| check.primary) {
-        let found = (obstacle(check), check);
-        let known = cells.entry(cell_name(check)).or_insert(found);
-        if found.0 < known.0 {
-            *known = found;
+impl NothingComparable {
+    pub fn new(outcome: &ComparisonResult) -> Self {
+        let mut cells: BTreeMap<String, (Obstacle, &CheckResult)> = BTreeMap::new();
+        for check in outcome.checks.iter().filter(|check| check.primary) {
+            let found = (obstacle(check), check);
+            let known = cells.entry(cell_name(check)).or_insert(found);
+            if found.0 < known.0 {
+                *known = found;
+            }
         }
-    }
-    let mut by_obstacle: BTreeMap<Obstacle, Vec<(&str, &CheckResult)>> = BTreeMap::new();
-    for (cell, (obstacle, check)) in &cells {
-        by_obstacle.entry(*obstacle).or_default().push((cell, check));
-    }
-    let parts: Vec<String> = by_obstacle.iter().map(|(obstacle, cells)| describe(*obstacle, cells)).collect();
-    let what = if parts.is_empty() {
-        "nothing to compare: no primary metric, which decides, is in any build".to_owned()
-    } else {
-        format!("nothing to compare: {}", parts.join("; "))
-    };
-    let help = match by_obstacle.get(&Obstacle::Definitions) {
-        Some(cells) => way_out_of_definitions(cells),
-        None if by_obstacle.is_empty() => {
-            "--metric lets others decide; `weighbridge analyze` shows what each build has".to_owned()
+        let mut by_obstacle: BTreeMap<Obstacle, Vec<(&str, &CheckResult)>> = BTreeMap::new();
+        for (cell, (obstacle, check)) in &cells {
+            by_obstacle.entry(*obstacle).or_default().push((cell, check));
         }
-        None if is_within_run => "`weighbridge summary` shows what the run has".to_owned(),
-        None => "`weighbridge analyze` shows what each build has; --map pairs profiles".to_owned(),
-    };
-    Error::NothingToDo { what, help }
+        let parts: Vec<String> = by_obstacle.iter().map(|(obstacle, cells)| describe(*obstacle, cells)).collect();
+        let what = if parts.is_empty() {
+            "no primary metric, which decides, is in any build".to_owned()
+        } else {
+            parts.join("; ")
+        };
+        let help = match by_obstacle.get(&Obstacle::Definitions) {
+            Some(cells) => way_out_of_definitions(cells),
+            None if by_obstacle.is_empty() => {
+                "--metric lets others decide; `weighbridge analyze` shows what each build has".to_owned()
+            }
+            None if outcome.within_run.is_some() => "`weighbridge summary` shows what the run has".to_owned(),
+            None => "`weighbridge analyze` shows what each build has; --map pairs profiles".to_owned(),
+        };
+        Self { what, help }
+    }
+
+    /// What to do instead.
+    pub fn help(&self) -> &str {
+        &self.help
+    }
 }
 
 fn obstacle(check: &CheckResult) -> Obstacle {

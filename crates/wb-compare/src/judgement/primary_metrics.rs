@@ -1,8 +1,9 @@
 //! The primary metrics that the plans of the runs have.
 
-use wb_compare::build::{Builds, MetricIndex};
-use wb_compare::id::Statistic;
 use wb_model::pluralize;
+
+use crate::build::{Builds, MetricIndex};
+use crate::id::Statistic;
 
 /// A note if a metric of a cell that both sides have is primary in one of them only.
 pub(super) fn differences(builds: &Builds) -> Option<String> {

@@ -1,25 +1,10 @@
 //! The smallest relevant differences that the plans of the runs have.
 
-use wb_compare::build::{Build, Builds, MetricIndex};
-use wb_compare::id::Statistic;
-use wb_compare::statistical::Threshold;
-use wb_compare::statistical::threshold::DEFAULT_PERCENT;
 use wb_model::pluralize;
-use wb_report::compare::format_threshold;
 
-/// Describes the threshold of a comparison.
-pub(super) fn describe(threshold: Threshold, builds: &Builds) -> String {
-    let within = |percent: f64| format!("differences within {} do not matter", format_threshold(percent));
-    match threshold {
-        Threshold::FromNoise => "each metric's threshold is from its noise model".to_owned(),
-        Threshold::Percent(percent) => within(percent),
-        Threshold::FromPlans => {
-            let has_planned = |build: &Build| builds.rows().any(|row| build.threshold(row).is_some());
-            let others = if builds.list().iter().any(has_planned) { ", or within the plan's thresholds" } else { "" };
-            within(DEFAULT_PERCENT) + others
-        }
-    }
-}
+use crate::build::{Builds, MetricIndex};
+use crate::id::Statistic;
+use crate::statistical::Threshold;
 
 /// A note if the plans of the compared runs have different thresholds for a metric.
 pub(super) fn differences(threshold: Threshold, builds: &Builds) -> Option<String> {
