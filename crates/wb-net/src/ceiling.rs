@@ -299,7 +299,7 @@ mod tests {
             stream.write_all(&head).unwrap();
             receive(&mut stream, 10_001, &mut [0; 100]).unwrap();
             stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
-            assert!(stream.read(&mut [0]).is_err(), "more than was asked for, with blocks of {size}");
+            assert!(stream.read(&mut [0]).is_err(), "more than the request, with blocks of {size}");
         }
     }
 

@@ -34,6 +34,7 @@ enum Obstacle {
 }
 
 impl NothingComparable {
+    /// Says which cells are not compared, and why, if nothing of the result is.
     pub fn new(outcome: &ComparisonResult) -> Self {
         let mut cells: BTreeMap<String, (Obstacle, &CheckResult)> = BTreeMap::new();
         for check in outcome.checks.iter().filter(|check| check.primary) {
