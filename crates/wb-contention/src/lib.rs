@@ -12,13 +12,13 @@
 //!                                                                   merge ─┘   ▼ solve
 //! ```
 //!
+//! - [`benches`]: a folder for each bench: its properties, what its measurements say, its answer, and its text.
 //! - [`spec`]: `BENCH[:GROUP…]` with typed properties.
 //! - [`sequence`]: the order of benches, their stages, and which of these are there already.
 //! - [`mod@execute`]: drives a sequence through [`runner::StageRunner`], and reads what it left.
 //! - [`record`]: events in the journal of the run folder; a stage is found again by a hash of what it measures and under
 //!   which conditions ([`stage`], [`system`]).
-//! - [`study`]: from [`measurement`] and [`report`] to an [`answer`]; [`solve`]: `iocost-tune`; [`merge`]: one result of
-//!   several.
+//! - [`study`]: from [`measurement`] and [`report`] to an [`answer`]; [`merge`]: one result of several.
 //! - [`mod@format`]: results as text, in the layouts of resctl-bench; [`resctl_bench`] reads its result files.
 //!
 //! This crate measures nothing, changes nothing on a machine, and prints nothing. It must not depend on tests, workers
@@ -30,6 +30,7 @@
 
 pub mod answer;
 pub mod bench;
+pub mod benches;
 pub mod distribution;
 pub mod execute;
 pub mod figures;
@@ -48,7 +49,6 @@ pub mod resctl_bench;
 pub mod runner;
 pub mod sequence;
 pub mod series;
-pub mod solve;
 pub mod spec;
 pub mod stage;
 pub mod study;
@@ -56,6 +56,7 @@ pub mod system;
 
 pub use answer::{Answer, BenchResult};
 pub use bench::Bench;
+pub use benches::iocost_tune::solve;
 pub use iocost::{IocostModel, IocostQos, QosOverride, vrate_bounds};
 pub use parameters::{HashdParameters, IocostParameters, Parameters};
 pub use passive::{Passive, PassiveArea};

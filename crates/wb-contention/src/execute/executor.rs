@@ -7,15 +7,14 @@ use wb_record::{RunFolder, files};
 use super::progress::AfterFailure;
 use super::{SequenceError, SequenceProgress, SequenceRequest};
 use crate::answer::BenchResult;
+use crate::benches::iocost_qos::stages::QosStage;
 use crate::format::Times;
 use crate::measurement::{Measurement, StorageMeasurement};
 use crate::record::{
     self, EndedBench, SequenceEnd, SequenceEvent, SequenceHistory, SequenceJournal, StartedStage, result_path,
 };
 use crate::runner::{Checkpoint, Runners, StageContext, StageError, StageFailure, StageNote, StageRunner};
-use crate::sequence::{
-    Job, JobContext, JobStages, QosStage, StageAction, Throttle, given_parameters, planned_job, schedule,
-};
+use crate::sequence::{Job, JobContext, JobStages, StageAction, Throttle, given_parameters, planned_job, schedule};
 use crate::spec::{BenchSpec, IocostQosProperties, Properties};
 use crate::stage::{Instance, Stage, StageKey, Work, passive_of};
 use crate::study::{self, StudySource};

@@ -9,7 +9,7 @@ use crate::latency_table::LatencyTable;
 const UNCOUNTED_MAX: f64 = 0.01;
 
 /// The nested tables, and a line each.
-pub(super) fn text(latencies: &IoLatencies, detail: Detail) -> String {
+pub(crate) fn text(latencies: &IoLatencies, detail: Detail) -> String {
     let mut text = String::new();
     if detail == Detail::Full {
         text.push_str("IO latency distribution over the seconds (mean: arithmetic):\n\n");

@@ -1,22 +1,19 @@
 //! Results as text, in the layouts of resctl-bench, so that its users read them as they are used to.
 
 mod header;
-mod latency;
-mod protection;
-mod qos;
-mod resources;
-mod storage;
-mod tune;
+pub(crate) mod latency;
+pub(crate) mod resources;
 
 use std::fmt::Write;
 
 use crate::answer::{Answer, BenchResult};
+use crate::benches::{iocost_qos, iocost_tune, protection, storage};
 use crate::figures;
 use crate::parameters::{HashdParameters, IocostParameters};
 use crate::spec::FormatOptions;
 
+pub use crate::benches::iocost_tune::text::series_label;
 pub use header::{Times, header};
-pub use tune::series_label;
 
 /// How much of a result is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,15 +27,15 @@ pub enum Detail {
 /// A result as text, with its header; `times` are those of the bench.
 pub fn format(result: &BenchResult, times: Option<Times<'_>>, detail: Detail, options: &FormatOptions) -> String {
     if let (Answer::IocostTune(answer), true) = (&result.answer, options.high_level) {
-        return tune::high_level(answer, result.system.time_scale);
+        return iocost_tune::text::high_level(answer, result.system.time_scale);
     }
     let body = match &result.answer {
-        Answer::Storage(answer) => storage::text(answer, detail, options),
+        Answer::Storage(answer) => storage::text::text(answer, detail, options),
         Answer::IocostParams(parameters) => iocost(parameters),
         Answer::HashdParams(parameters) => format!("Result: {}\n", hashd(parameters)),
-        Answer::IocostQos(answer) => qos::text(answer, detail, options),
-        Answer::IocostTune(answer) => tune::text(answer, detail),
-        Answer::Protection(answer) => protection::text(answer, detail),
+        Answer::IocostQos(answer) => iocost_qos::text::text(answer, detail, options),
+        Answer::IocostTune(answer) => iocost_tune::text::text(answer, detail),
+        Answer::Protection(answer) => protection::text::text(answer, detail),
     };
     format!("{}\n{body}", header(result, times))
 }
@@ -63,6 +60,6 @@ pub(crate) fn hashd(parameters: &HashdParameters) -> String {
 }
 
 /// `@16` for a memory profile of 16 GiB; empty without one.
-fn at_profile(profile: Option<u32>) -> String {
+pub(crate) fn at_profile(profile: Option<u32>) -> String {
     profile.map_or_else(String::new, |profile| format!("@{profile}"))
 }

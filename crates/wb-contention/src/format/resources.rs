@@ -47,7 +47,7 @@ const MAIN: [&str; 18] = [
 const MAIN_IO: [&str; 3] = ["rbytes", "wbytes", "wios"];
 
 /// Tables of the whole measurement and of its end.
-pub(super) fn text(resources: &ResourceUse, statistics: Statistics) -> String {
+pub(crate) fn text(resources: &ResourceUse, statistics: Statistics) -> String {
     let mut text = String::new();
     for (title, figures) in [("ALL", &resources.all), ("FINAL", &resources.last)] {
         let rows = USE.iter().filter_map(|(name, label, is_share)| {

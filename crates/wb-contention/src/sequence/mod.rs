@@ -1,7 +1,6 @@
 //! Sequences: the order of benches, their existing results, and what each stage measures.
 
 mod plan;
-mod qos;
 mod schedule;
 mod stages;
 
@@ -12,10 +11,9 @@ use crate::Bench;
 use crate::spec::BenchSpec;
 use crate::stage::Instance;
 
+pub use crate::benches::iocost_qos::stages::Throttle;
 pub use plan::{PlannedJob, PlannedStage, StageAction, plan};
 pub(crate) use plan::{given_parameters, planned_job};
-pub(crate) use qos::QosStage;
-pub use qos::Throttle;
 pub use schedule::{ScheduleError, schedule};
 pub(crate) use stages::{JobContext, JobStages};
 

@@ -5,7 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::{Job, JobContext, JobStages, Origin, QosStage, ScheduleError, Throttle, schedule};
+use super::{Job, JobContext, JobStages, Origin, ScheduleError, Throttle, schedule};
+use crate::benches::iocost_qos::stages::QosStage;
 use crate::execute::SequenceRequest;
 use crate::measurement::Measurement;
 use crate::record::SequenceHistory;

@@ -1,6 +1,7 @@
 //! The stages of a bench.
 
-use super::{Job, QosStage};
+use super::Job;
+use crate::benches::iocost_qos::stages::QosStage;
 use crate::parameters::{HashdParameters, IocostParameters};
 use crate::spec::{
     HashdParamsProperties, IocostQosProperties, Properties, ProtectionProperties, Scenario, StorageProperties,
@@ -98,7 +99,7 @@ impl JobContext<'_> {
     }
 
     /// A stage, with the parameters that it starts from.
-    pub(super) fn stage(
+    pub(crate) fn stage(
         &self,
         job: &Job,
         bench: Bench,

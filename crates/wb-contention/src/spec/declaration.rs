@@ -6,12 +6,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use wb_model::Bytes;
 
-use super::protection::{MemHog, MemHogTune};
 use super::{
     HashdParamsProperties, IocostParamsProperties, IocostQosProperties, IocostTuneProperties, StorageProperties,
     StorageWork,
 };
 use crate::Bench;
+use crate::benches::protection::properties::{MemHog, MemHogTune};
 
 /// A bench with its properties
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

@@ -5,15 +5,9 @@
 
 mod declaration;
 mod format;
-mod hashd;
-mod params;
-mod protection;
-mod qos;
-mod reader;
+pub(crate) mod reader;
 mod selected;
-mod storage;
-mod tune;
-mod value;
+pub(crate) mod value;
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,19 +16,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_diagnostics::{Diagnostic, Diagnostics, SourceText, suggest};
 
+use crate::benches::{hashd_params, iocost_params, iocost_qos, iocost_tune, protection, storage};
 use crate::{Bench, Passive};
 use reader::{Group, GroupReader};
 use value::Property;
 
+pub use crate::benches::hashd_params::{HashdParamsProperties, RequestProperties};
+pub use crate::benches::iocost_params::IocostParamsProperties;
+pub use crate::benches::iocost_qos::properties::{Dither, IocostQosProperties, parse_override};
+pub use crate::benches::iocost_tune::properties::{IocostTuneProperties, LatencyKind, Solution, Target};
+pub use crate::benches::protection::properties::{HogSpeed, MemHog, MemHogTune, ProtectionProperties, Scenario};
+pub use crate::benches::storage::properties::{StorageProperties, StorageWork};
 pub use declaration::{BenchDeclaration, PropertyDeclaration, PropertyGroup};
 pub use format::{FormatOptions, FormatSpec, PdfFile, Statistics};
-pub use hashd::{HashdParamsProperties, RequestProperties};
-pub use params::IocostParamsProperties;
-pub use protection::{HogSpeed, MemHog, MemHogTune, ProtectionProperties, Scenario};
-pub use qos::{Dither, IocostQosProperties, parse_override};
 pub use selected::SelectedBench;
-pub use storage::{StorageProperties, StorageWork};
-pub use tune::{IocostTuneProperties, LatencyKind, Solution, Target};
 
 /// A bench with its properties: what a user requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,12 +111,12 @@ impl BenchSpec {
         let passive = first.take("passive");
         let rest: Vec<Group<'_>> = groups.collect();
         let properties = match bench {
-            Bench::Storage => Properties::Storage(storage::read(first, &rest)?),
-            Bench::IocostParams => Properties::IocostParams(params::read(first, &rest)?),
-            Bench::HashdParams => Properties::HashdParams(hashd::read(first, &rest)?),
-            Bench::IocostQos => Properties::IocostQos(qos::read(first, &rest)?),
-            Bench::IocostTune => Properties::IocostTune(tune::read(first, &rest)?),
-            Bench::Protection => Properties::Protection(protection::read(first, &rest)?),
+            Bench::Storage => Properties::Storage(storage::properties::read(first, &rest)?),
+            Bench::IocostParams => Properties::IocostParams(iocost_params::read(first, &rest)?),
+            Bench::HashdParams => Properties::HashdParams(hashd_params::read(first, &rest)?),
+            Bench::IocostQos => Properties::IocostQos(iocost_qos::properties::read(first, &rest)?),
+            Bench::IocostTune => Properties::IocostTune(iocost_tune::properties::read(first, &rest)?),
+            Bench::Protection => Properties::Protection(protection::properties::read(first, &rest)?),
         };
         Ok(Self { id, passive, properties })
     }
@@ -182,7 +177,7 @@ impl From<BenchSpec> for String {
 }
 
 /// The name of an instance: letters, digits, `_`, `.` and `-`, as it is the name of a folder.
-struct Name(String);
+pub(crate) struct Name(pub(crate) String);
 
 impl value::Value for Name {
     const EXPECTED: &'static str = "a name of letters, digits, `_`, `.` and `-` that begins with a letter or a digit";
@@ -195,7 +190,7 @@ impl value::Value for Name {
 }
 
 /// Refuses groups after the first.
-fn refuse_stages(bench: Bench, rest: &[Group<'_>], source: &SourceText) -> Result<(), Diagnostics> {
+pub(crate) fn refuse_stages(bench: Bench, rest: &[Group<'_>], source: &SourceText) -> Result<(), Diagnostics> {
     let Some(group) = rest.first() else { return Ok(()) };
     let message = format!("unexpected property group: `{bench}` has a single one");
     Err(Diagnostic::at(source, group.span.clone(), message, "after the first group")

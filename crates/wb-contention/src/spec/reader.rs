@@ -12,8 +12,8 @@ use crate::stage::InstanceLabel;
 
 /// A group of properties.
 #[derive(Debug, Clone)]
-pub(super) struct Group<'a> {
-    pub(super) span: Range<usize>,
+pub(crate) struct Group<'a> {
+    pub(crate) span: Range<usize>,
     entries: Vec<Entry<'a>>,
 }
 
@@ -27,11 +27,11 @@ struct Entry<'a> {
 
 impl<'a> Group<'a> {
     /// A group without properties.
-    pub(super) fn empty(position: usize) -> Self {
+    pub(crate) fn empty(position: usize) -> Self {
         Self { span: position..position, entries: Vec::new() }
     }
 
-    pub(super) fn parse(text: &'a str, start: usize) -> Self {
+    pub(crate) fn parse(text: &'a str, start: usize) -> Self {
         let mut position = start;
         let mut entries = Vec::new();
         for word in text.split(',') {
@@ -51,7 +51,7 @@ impl<'a> Group<'a> {
 }
 
 /// Splits a specification into its bench and groups.
-pub(super) fn split(source: &SourceText) -> Result<(Bench, Vec<Group<'_>>), Diagnostics> {
+pub(crate) fn split(source: &SourceText) -> Result<(Bench, Vec<Group<'_>>), Diagnostics> {
     let (bench, label, groups) = split_instance(source)?;
     match label {
         None => Ok((bench, groups)),
@@ -60,7 +60,7 @@ pub(super) fn split(source: &SourceText) -> Result<(Bench, Vec<Group<'_>>), Diag
 }
 
 /// The same of a result: its bench may have the label with which it is shown, `iocost-tune.2` or `iocost-qos@ID`.
-pub(super) fn split_instance(
+pub(crate) fn split_instance(
     source: &SourceText,
 ) -> Result<(Bench, Option<InstanceLabel>, Vec<Group<'_>>), Diagnostics> {
     let mut parts = source.text.split(':');
@@ -85,8 +85,8 @@ pub(super) fn split_instance(
 }
 
 /// Reads the properties of a group, and collects its mistakes.
-pub(super) struct GroupReader<'a> {
-    pub(super) source: &'a SourceText,
+pub(crate) struct GroupReader<'a> {
+    pub(crate) source: &'a SourceText,
     span: Range<usize>,
     entries: Vec<Entry<'a>>,
     keys: Vec<&'static str>,
@@ -96,7 +96,7 @@ pub(super) struct GroupReader<'a> {
 }
 
 impl<'a> GroupReader<'a> {
-    pub(super) fn new(source: &'a SourceText, group: Group<'a>) -> Self {
+    pub(crate) fn new(source: &'a SourceText, group: Group<'a>) -> Self {
         let mut mistakes = DiagnosticCollector::default();
         let Group { span, entries } = group;
         let (mut kept, mut keys) = (Vec::new(), BTreeSet::new());
@@ -112,7 +112,7 @@ impl<'a> GroupReader<'a> {
     }
 
     /// Accepts some properties with a prefix as well: `storage-rps-max` for `rps-max`.
-    pub(super) fn accept_prefixed(&mut self, prefix: &str, keys: &[&'static str]) {
+    pub(crate) fn accept_prefixed(&mut self, prefix: &str, keys: &[&'static str]) {
         for index in 0..self.entries.len() {
             let Some(rest) = self.entries[index].key.strip_prefix(prefix).filter(|rest| keys.contains(rest)) else {
                 continue;
@@ -128,21 +128,21 @@ impl<'a> GroupReader<'a> {
     }
 
     /// The value of a property; `None` if it is not given, or invalid, which is collected.
-    pub(super) fn take<T: Value>(&mut self, key: &'static str) -> Option<T> {
+    pub(crate) fn take<T: Value>(&mut self, key: &'static str) -> Option<T> {
         self.keys.push(key);
         let entry = self.remove(|entry| entry.key == key)?;
         self.value(&entry)
     }
 
     /// The first property whose key begins with `prefix`, with the rest of its key.
-    pub(super) fn take_prefixed<T: Value>(&mut self, prefix: &str) -> Option<(&'a str, T)> {
+    pub(crate) fn take_prefixed<T: Value>(&mut self, prefix: &str) -> Option<(&'a str, T)> {
         let entry = self.remove(|entry| entry.key.starts_with(prefix))?;
         let rest = &entry.key[prefix.len()..];
         self.value(&entry).map(|value| (rest, value))
     }
 
     /// The keys without a value that `read` recognises; `expected` describes them.
-    pub(super) fn take_words<T>(&mut self, expected: &'static str, read: impl Fn(&str) -> Option<T>) -> Vec<T> {
+    pub(crate) fn take_words<T>(&mut self, expected: &'static str, read: impl Fn(&str) -> Option<T>) -> Vec<T> {
         self.other_words = expected;
         let mut words = Vec::new();
         self.entries.retain(|entry| match read(entry.key).filter(|_| entry.value.is_none()) {
@@ -156,12 +156,12 @@ impl<'a> GroupReader<'a> {
     }
 
     /// Whether any property is left.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key == key)
     }
 
     /// Collects a mistake that concerns the whole group.
-    pub(super) fn refuse(&mut self, message: impl Into<String>, help: &str) {
+    pub(crate) fn refuse(&mut self, message: impl Into<String>, help: &str) {
         // An empty group is shown by the separator before it.
         let span =
             if self.span.is_empty() { self.span.start.saturating_sub(1)..self.span.end } else { self.span.clone() };
@@ -169,7 +169,7 @@ impl<'a> GroupReader<'a> {
     }
 
     /// Fails with the collected mistakes; properties that have not been taken are unknown.
-    pub(super) fn finish(mut self) -> Result<(), Diagnostics> {
+    pub(crate) fn finish(mut self) -> Result<(), Diagnostics> {
         for entry in std::mem::take(&mut self.entries) {
             let span = entry.span.start..entry.span.start + entry.key.len();
             let diagnostic = Diagnostic::at(self.source, span, format!("unknown property `{}`", entry.key), "unknown")
@@ -208,7 +208,7 @@ impl<'a> GroupReader<'a> {
 }
 
 /// Reads each further group as a stage, and collects the mistakes of all.
-pub(super) fn stages<'a, T>(
+pub(crate) fn stages<'a, T>(
     source: &'a SourceText,
     groups: &[Group<'a>],
     read: impl Fn(GroupReader<'a>) -> Result<T, Diagnostics>,

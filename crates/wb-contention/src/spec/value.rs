@@ -7,7 +7,7 @@ use wb_model::Bytes;
 use crate::{Passive, Percentile};
 
 /// A type of property values.
-pub(super) trait Value: Sized {
+pub(crate) trait Value: Sized {
     /// What is expected: `a whole number`.
     const EXPECTED: &'static str;
 
@@ -49,7 +49,7 @@ impl Value for u64 {
 }
 
 /// A whole number from 1.
-pub(super) struct Count(pub(super) u32);
+pub(crate) struct Count(pub(crate) u32);
 
 impl Value for Count {
     const EXPECTED: &'static str = "a whole number from 1 to 4294967295";
@@ -69,7 +69,7 @@ impl Value for f64 {
 
 /// A number from 0: digits, or a count such as `10k` or `1e7`. Without a negative exponent, because `-` separates the ends
 /// of a range.
-pub(super) fn plain_number(text: &str) -> Option<f64> {
+pub(crate) fn plain_number(text: &str) -> Option<f64> {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if is_plain {
         return text.parse().ok().filter(|number: &f64| number.is_finite());
@@ -78,7 +78,7 @@ pub(super) fn plain_number(text: &str) -> Option<f64> {
 }
 
 /// A number from 0, or a percentage: `0.9` and `90%` are the same.
-pub(super) struct Fraction(pub(super) f64);
+pub(crate) struct Fraction(pub(crate) f64);
 
 impl Value for Fraction {
     const EXPECTED: &'static str = "a fraction such as 0.9 or 90%";
@@ -92,7 +92,7 @@ impl Value for Fraction {
 }
 
 /// A fraction of at most 1.
-pub(super) struct UnitFraction(pub(super) f64);
+pub(crate) struct UnitFraction(pub(crate) f64);
 
 impl Value for UnitFraction {
     const EXPECTED: &'static str = "a fraction up to 1, such as 0.9 or 90%";
@@ -103,7 +103,7 @@ impl Value for UnitFraction {
 }
 
 /// A size above 0.
-pub(super) struct Size(pub(super) Bytes);
+pub(crate) struct Size(pub(crate) Bytes);
 
 impl Value for Size {
     const EXPECTED: &'static str = "a size above 0, such as 4096, 4k or 1.5g";
@@ -146,27 +146,27 @@ impl Value for String {
 }
 
 /// A property to print: `KEY=VALUE`, or a key alone.
-pub(super) struct Property {
+pub(crate) struct Property {
     key: String,
     value: Option<String>,
 }
 
 impl Property {
-    pub(super) fn new(key: impl Into<String>, value: impl fmt::Display) -> Self {
+    pub(crate) fn new(key: impl Into<String>, value: impl fmt::Display) -> Self {
         Self { key: key.into(), value: Some(value.to_string()) }
     }
 
-    pub(super) fn key(key: impl Into<String>) -> Self {
+    pub(crate) fn key(key: impl Into<String>) -> Self {
         Self { key: key.into(), value: None }
     }
 
     /// A property, unless it has its default.
-    pub(super) fn unless<T: PartialEq + fmt::Display>(key: &str, value: T, default: T) -> Option<Self> {
+    pub(crate) fn unless<T: PartialEq + fmt::Display>(key: &str, value: T, default: T) -> Option<Self> {
         (value != default).then(|| Self::new(key, value))
     }
 
     /// A property, if it is given.
-    pub(super) fn given<T: fmt::Display>(key: &str, value: Option<T>) -> Option<Self> {
+    pub(crate) fn given<T: fmt::Display>(key: &str, value: Option<T>) -> Option<Self> {
         value.map(|value| Self::new(key, value))
     }
 }

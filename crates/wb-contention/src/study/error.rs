@@ -23,7 +23,7 @@ pub enum StudyError {
 }
 
 impl StudyError {
-    pub(super) fn no_result(instance: &Instance, what: &str) -> Self {
+    pub(crate) fn no_result(instance: &Instance, what: &str) -> Self {
         Self::NoResult { instance: instance.clone(), what: what.to_owned() }
     }
 }

@@ -9,7 +9,7 @@ use crate::report::{IoStats, PerSecondReport, Reports};
 use crate::{IocostQos, PERCENTILES, vrate_bounds};
 
 /// Reports of several periods as one.
-pub(super) fn joined(parts: Vec<Reports>) -> Reports {
+pub(crate) fn joined(parts: Vec<Reports>) -> Reports {
     let mut all = Reports::default();
     for part in parts {
         all.seconds.extend(part.seconds);
@@ -20,7 +20,7 @@ pub(super) fn joined(parts: Vec<Reports>) -> Reports {
 }
 
 /// The latencies of I/O.
-pub(super) fn latencies(reports: &Reports) -> IoLatencies {
+pub(crate) fn latencies(reports: &Reports) -> IoLatencies {
     let table = |direction: fn(&PerSecondReport) -> &IoStats| {
         LatencyTable::new(reports.seconds.iter().map(|report| direction(report).latencies.as_slice()))
     };
@@ -31,7 +31,7 @@ pub(super) fn latencies(reports: &Reports) -> IoLatencies {
 }
 
 /// The mean rates of I/O.
-pub(super) fn io_rates(reports: &Reports) -> IoRates {
+pub(crate) fn io_rates(reports: &Reports) -> IoRates {
     let mean = |direction: fn(&PerSecondReport) -> u64| {
         let sum: u64 = reports.seconds.iter().map(direction).sum();
         sum as f64 / reports.seconds.len().max(1) as f64
@@ -40,13 +40,13 @@ pub(super) fn io_rates(reports: &Reports) -> IoRates {
 }
 
 /// The distribution of the vrate; `None` without io.cost.
-pub(super) fn vrate(reports: &Reports) -> Option<Distribution> {
+pub(crate) fn vrate(reports: &Reports) -> Option<Distribution> {
     let vrates: Vec<f64> = reports.seconds.iter().filter_map(|report| Some(report.cost?.vrate)).collect();
     Distribution::new(&vrates, &PERCENTILES)
 }
 
 /// The part of the seconds with I/O in which the vrate was outside its bounds. Without I/O, the kernel leaves it as it was.
-pub(super) fn vrate_outside(reports: &Reports, qos: IocostQos) -> f64 {
+pub(crate) fn vrate_outside(reports: &Reports, qos: IocostQos) -> f64 {
     let bounds = vrate_bounds(qos);
     let is_busy = |report: &&PerSecondReport| report.read.bytes + report.write.bytes > 0;
     let vrates: Vec<f64> =
@@ -56,7 +56,7 @@ pub(super) fn vrate_outside(reports: &Reports, qos: IocostQos) -> f64 {
 }
 
 /// What the machine used; `None` if no report has it.
-pub(super) fn resources(all: &Reports, last: &Reports) -> Option<ResourceUse> {
+pub(crate) fn resources(all: &Reports, last: &Reports) -> Option<ResourceUse> {
     let resources = ResourceUse { all: resource_distributions(all), last: resource_distributions(last) };
     (!resources.all.is_empty()).then_some(resources)
 }
@@ -74,7 +74,7 @@ fn resource_distributions(reports: &Reports) -> BTreeMap<String, Distribution> {
 }
 
 /// The part of the reports that is missing.
-pub(super) fn missing(reports: &Reports) -> f64 {
+pub(crate) fn missing(reports: &Reports) -> f64 {
     let expected = reports.seconds.len() as u64 + reports.missing;
     reports.missing as f64 / expected.max(1) as f64
 }

@@ -1,16 +1,14 @@
 //! From measurements and raw reports to results. Needs no live system.
 
 mod error;
-mod figures;
-mod protection;
-mod qos;
-mod storage;
+pub(crate) mod figures;
 
 use std::path::{Path, PathBuf};
 
 use wb_record::{RecordError, RunFolder};
 
 use crate::answer::{Answer, BenchResult, ProtectionAnswer};
+use crate::benches::{iocost_qos, protection, storage};
 use crate::measurement::{Measurement, Period};
 use crate::record::{self, EndedBench, SequenceHistory};
 use crate::report::Reports;
@@ -24,7 +22,7 @@ pub use error::StudyError;
 /// The folder of a run's raw reports, and the records of the run.
 #[derive(Debug, Clone)]
 pub struct StudySource<'a> {
-    history: &'a SequenceHistory,
+    pub(crate) history: &'a SequenceHistory,
     reports: PathBuf,
 }
 
@@ -40,7 +38,7 @@ impl<'a> StudySource<'a> {
     }
 
     /// The reports of a period of a stage.
-    fn read(&self, stage: &StageKey, period: Period) -> Result<Reports, RecordError> {
+    pub(crate) fn read(&self, stage: &StageKey, period: Period) -> Result<Reports, RecordError> {
         let Some(recorded) = self.history.stage(stage) else {
             return Ok(Reports { missing: period.seconds(), ..Reports::default() });
         };
@@ -48,11 +46,11 @@ impl<'a> StudySource<'a> {
         record::report_folder(&self.reports, &start.instance, stage, start.reports).read(period)
     }
 
-    fn measurement(&self, stage: &StageKey) -> Option<&'a Measurement> {
+    pub(crate) fn measurement(&self, stage: &StageKey) -> Option<&'a Measurement> {
         self.history.measurement(stage)
     }
 
-    fn work(&self, stage: &StageKey) -> Option<&'a Work> {
+    pub(crate) fn work(&self, stage: &StageKey) -> Option<&'a Work> {
         Some(&self.history.stage(stage)?.start.definition.work)
     }
 }
@@ -69,7 +67,7 @@ pub fn study(source: &StudySource<'_>, end: &EndedBench, results: &[BenchResult]
             single(source, &end.instance, end.stages.first())?
         }
         Properties::Protection(_) => Answer::Protection(scenarios(source, end)?),
-        Properties::IocostQos(properties) => Answer::IocostQos(qos::study(source, end, properties)?),
+        Properties::IocostQos(properties) => Answer::IocostQos(iocost_qos::study::study(source, end, properties)?),
         Properties::IocostTune(properties) => {
             let qos =
                 qos_result(results, &end.instance).ok_or_else(|| StudyError::no_result(&end.instance, "iocost-qos"))?;
@@ -99,7 +97,9 @@ fn single(source: &StudySource<'_>, instance: &Instance, stage: Option<&StageKey
     match source.measurement(stage) {
         Some(Measurement::IocostParams(parameters)) => Ok(Answer::IocostParams(*parameters)),
         Some(Measurement::HashdParams(parameters)) => Ok(Answer::HashdParams(*parameters)),
-        Some(Measurement::Storage(measurement)) => Ok(Answer::Storage(storage::study(source, stage, measurement)?)),
+        Some(Measurement::Storage(measurement)) => {
+            Ok(Answer::Storage(storage::study::study(source, stage, measurement)?))
+        }
         _ => Err(StudyError::no_result(instance, "its stage")),
     }
 }
@@ -110,16 +110,16 @@ fn scenarios(source: &StudySource<'_>, end: &EndedBench) -> Result<ProtectionAns
     for stage in &end.stages {
         match (source.work(stage), source.measurement(stage)) {
             (Some(Work::MemHog(properties)), Some(Measurement::MemHog(measurement))) => {
-                scenarios.push(protection::mem_hog(source, stage, *properties, measurement)?);
+                scenarios.push(protection::study::mem_hog(source, stage, *properties, measurement)?);
                 hogs.push((stage, measurement));
             }
             (Some(Work::MemHogTune(properties)), Some(Measurement::MemHogTune(measurement))) => {
-                let answer = protection::mem_hog_tune(source, stage, properties, measurement)?;
+                let answer = protection::study::mem_hog_tune(source, stage, properties, measurement)?;
                 scenarios.push(crate::answer::ScenarioAnswer::MemHogTune(answer));
             }
             _ => return Err(StudyError::no_result(&end.instance, "a scenario")),
         }
     }
-    let combined = if hogs.len() > 1 { Some(protection::combined(source, &hogs)?) } else { None };
+    let combined = if hogs.len() > 1 { Some(protection::study::combined(source, &hogs)?) } else { None };
     Ok(ProtectionAnswer { scenarios, combined })
 }

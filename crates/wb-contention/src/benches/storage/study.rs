@@ -3,12 +3,12 @@
 use wb_model::Bytes;
 use wb_stats::Samples;
 
-use super::{StudyError, StudySource, figures};
 use crate::answer::StorageAnswer;
 use crate::measurement::StorageMeasurement;
 use crate::stage::StageKey;
+use crate::study::{StudyError, StudySource, figures};
 
-pub(super) fn study(
+pub(crate) fn study(
     source: &StudySource<'_>,
     stage: &StageKey,
     measurement: &StorageMeasurement,

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use wb_diagnostics::Diagnostics;
 use wb_model::Bytes;
 
-use super::qos::{DEFAULT_ISOL_THR, take_isol_pct, take_isol_thr};
-use super::reader::{Group, GroupReader, stages};
-use super::value::{Count, Fraction, Property, Value};
 use crate::Percentile;
+use crate::benches::iocost_qos::properties::{DEFAULT_ISOL_THR, take_isol_pct, take_isol_thr};
+use crate::spec::reader::{Group, GroupReader, stages};
+use crate::spec::value::{Count, Fraction, Property, Value};
 
 /// Properties of `protection`.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -167,7 +167,7 @@ impl Value for ScenarioKind {
     }
 }
 
-pub(super) fn read(first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<ProtectionProperties, Diagnostics> {
+pub(crate) fn read(first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<ProtectionProperties, Diagnostics> {
     let source = first.source;
     first.finish()?;
     Ok(ProtectionProperties { scenarios: stages(source, rest, read_scenario)? })
@@ -223,7 +223,7 @@ fn take_load(group: &mut GroupReader<'_>, default: f64) -> f64 {
 }
 
 impl ProtectionProperties {
-    pub(super) fn groups(&self) -> Vec<Vec<Property>> {
+    pub(crate) fn groups(&self) -> Vec<Vec<Property>> {
         let scenarios = self.scenarios.iter().map(|scenario| match scenario {
             Scenario::MemHog(hog) => list_mem_hog(hog),
             Scenario::MemHogTune(tune) => list_mem_hog_tune(tune),

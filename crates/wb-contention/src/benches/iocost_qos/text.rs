@@ -2,15 +2,16 @@
 
 use std::fmt::Write;
 
-use super::{Detail, at_profile, latency, protection, storage};
 use crate::answer::{QosAnswer, QosFigures, QosStageAnswer};
+use crate::benches::{protection, storage};
 use crate::distribution::Distribution;
 use crate::figures::{percent, underlined};
+use crate::format::{Detail, at_profile, latency};
 use crate::latency_table::LatencyTable;
 use crate::spec::{FormatOptions, LatencyKind};
 use crate::{PERCENTILES, Percentile};
 
-pub(super) fn text(answer: &QosAnswer, detail: Detail, options: &FormatOptions) -> String {
+pub(crate) fn text(answer: &QosAnswer, detail: Detail, options: &FormatOptions) -> String {
     let mut text = String::new();
     if detail == Detail::Full {
         for (index, stage) in answer.stages.iter().enumerate() {
@@ -53,8 +54,8 @@ fn stage_text(
     let detail = if options.sub_full { Detail::Full } else { Detail::Summary };
     let mut text = format!("{}QoS: {}\n\n", underlined(&format!("RUN {index:02}"), '='), setting_text(answer, stage));
     let part = |name: &str, body: String| format!("{}{body}\n", underlined(&format!("RUN {index:02} - {name}"), '-'));
-    text += &part("Storage", storage::body(&figures.storage, detail, options));
-    let protection = figures.protection.as_ref().map(|protection| protection::tune_text(protection, detail));
+    text += &part("Storage", storage::text::body(&figures.storage, detail, options));
+    let protection = figures.protection.as_ref().map(|protection| protection::text::tune_text(protection, detail));
     text += &part("Protection", protection.unwrap_or_else(|| "FAIL\n".to_owned()));
     let mut result = latency::text(&figures.latency, Detail::Full);
     if let Some(vrate) = &figures.vrate {

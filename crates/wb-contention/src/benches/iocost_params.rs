@@ -2,10 +2,10 @@
 
 use wb_diagnostics::Diagnostics;
 
-use super::reader::{Group, GroupReader};
-use super::refuse_stages;
-use super::value::Property;
 use crate::Bench;
+use crate::spec::reader::{Group, GroupReader};
+use crate::spec::refuse_stages;
+use crate::spec::value::Property;
 
 /// Properties of `iocost-params`.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +22,7 @@ impl Default for IocostParamsProperties {
     }
 }
 
-pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<IocostParamsProperties, Diagnostics> {
+pub(crate) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<IocostParamsProperties, Diagnostics> {
     refuse_stages(Bench::IocostParams, rest, first.source)?;
     let default = IocostParamsProperties::default();
     let properties = IocostParamsProperties {
@@ -34,7 +34,7 @@ pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<Ioc
 }
 
 impl IocostParamsProperties {
-    pub(super) fn list(&self) -> Vec<Property> {
+    pub(crate) fn list(&self) -> Vec<Property> {
         let default = Self::default();
         let properties = [
             Property::unless("apply", self.apply, default.apply),

@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use super::{Detail, at_profile};
+use super::solve::{FittedSeries, SolvedQos};
 use crate::Series;
 use crate::answer::{SolutionAnswer, TuneAnswer};
 use crate::figures::{duration, percent, size, underlined};
-use crate::solve::{FittedSeries, SolvedQos};
+use crate::format::{Detail, at_profile};
 use crate::spec::LatencyKind;
 use crate::system::TimeScale;
 
-pub(super) fn text(answer: &TuneAnswer, detail: Detail) -> String {
+pub(crate) fn text(answer: &TuneAnswer, detail: Detail) -> String {
     let mut text = String::new();
     if detail == Detail::Full {
         text += &format!("{}\n", underlined("Series over the vrate", '='));
@@ -109,7 +109,7 @@ fn solved_text(solved: &SolvedQos, answer: &TuneAnswer) -> String {
 }
 
 /// A few lines.
-pub(super) fn high_level(answer: &TuneAnswer, time_scale: Option<TimeScale>) -> String {
+pub(crate) fn high_level(answer: &TuneAnswer, time_scale: Option<TimeScale>) -> String {
     let points = answer.series.get(&Series::Mof).map_or(0, |mof| mof.points.len() + mof.rejected.len());
     let range = |value: fn(&SolvedQos) -> Option<f64>| {
         let values = answer.solutions.iter().filter_map(|solution| value(solution.solved.as_ref()?));

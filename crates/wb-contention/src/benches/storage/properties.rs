@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_diagnostics::Diagnostics;
 
-use super::hashd::{HashdParamsProperties, RequestProperties};
-use super::reader::{Group, GroupReader};
-use super::refuse_stages;
-use super::value::{Count, Property, UnitFraction};
 use crate::Bench;
+use crate::benches::hashd_params::{HashdParamsProperties, RequestProperties};
+use crate::spec::reader::{Group, GroupReader};
+use crate::spec::refuse_stages;
+use crate::spec::value::{Count, Property, UnitFraction};
 
 /// Properties of `storage`.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -52,7 +52,7 @@ impl Default for StorageWork {
     }
 }
 
-pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<StorageProperties, Diagnostics> {
+pub(crate) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<StorageProperties, Diagnostics> {
     refuse_stages(Bench::Storage, rest, first.source)?;
     let StorageProperties { apply, commit, work: default } = StorageProperties::default();
     let (apply, commit) = (first.take("apply").unwrap_or(apply), first.take("commit").unwrap_or(commit));
@@ -64,7 +64,7 @@ pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<Sto
 
 impl StorageWork {
     /// Its properties except `loops`, which `iocost-qos` has as well.
-    pub(super) const PROPERTIES: [&'static str; 7] = [
+    pub(crate) const PROPERTIES: [&'static str; 7] = [
         "rps-max",
         "hash-size",
         "chunk-pages",
@@ -75,7 +75,7 @@ impl StorageWork {
     ];
 
     /// Takes [`Self::PROPERTIES`].
-    pub(super) fn take(group: &mut GroupReader<'_>) -> Self {
+    pub(crate) fn take(group: &mut GroupReader<'_>) -> Self {
         let default = Self::default();
         Self {
             rps_max: group.take::<Count>("rps-max").map_or(default.rps_max, |count| count.0),
@@ -90,7 +90,7 @@ impl StorageWork {
     }
 
     /// [`Self::PROPERTIES`], unless they have their defaults.
-    pub(super) fn list(&self) -> impl Iterator<Item = Property> {
+    pub(crate) fn list(&self) -> impl Iterator<Item = Property> {
         let default = Self::default();
         let (inner, outer) = (self.mem_avail_inner_retries, self.mem_avail_outer_retries);
         let last = [
@@ -104,7 +104,7 @@ impl StorageWork {
 }
 
 impl StorageProperties {
-    pub(super) fn list(&self) -> Vec<Property> {
+    pub(crate) fn list(&self) -> Vec<Property> {
         let StorageProperties { apply, commit, work: default } = Self::default();
         let own = [
             Property::unless("apply", self.apply, apply),

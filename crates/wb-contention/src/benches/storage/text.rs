@@ -1,17 +1,17 @@
 //! `storage`.
 
-use super::{Detail, at_profile, hashd, latency, resources};
 use crate::answer::StorageAnswer;
 use crate::figures::{percent, size};
+use crate::format::{Detail, at_profile, hashd, latency, resources};
 use crate::spec::{FormatOptions, Statistics};
 
-pub(super) fn text(answer: &StorageAnswer, detail: Detail, options: &FormatOptions) -> String {
+pub(crate) fn text(answer: &StorageAnswer, detail: Detail, options: &FormatOptions) -> String {
     let head = format!("Params: {} loops={}\n\n", hashd(&answer.hashd), answer.loops);
     head + &body(answer, detail, options)
 }
 
 /// Everything but the parameters.
-pub(super) fn body(answer: &StorageAnswer, detail: Detail, options: &FormatOptions) -> String {
+pub(crate) fn body(answer: &StorageAnswer, detail: Detail, options: &FormatOptions) -> String {
     let StorageAnswer { final_io, all_io, mof, usage, usage_stdev, size: footprint, size_stdev, .. } = answer;
     let rates = [final_io.read, final_io.write, all_io.read, all_io.write].map(size);
     let [read_final, write_final, read_all, write_all] = rates;

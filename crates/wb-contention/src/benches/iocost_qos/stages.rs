@@ -1,10 +1,9 @@
 //! The stages of `iocost-qos`: for each setting, `storage` and then the protection of the footprint that it found.
 
-use super::Job;
-use super::stages::JobContext;
 use crate::iocost::min_vrate;
 use crate::measurement::StorageMeasurement;
 use crate::parameters::{HashdParameters, IocostParameters};
+use crate::sequence::{Job, JobContext};
 use crate::spec::{IocostQosProperties, MemHogTune, StorageWork};
 use crate::stage::{IocostState, Stage, StageDefinition, Work, passive_of};
 use crate::{Bench, QosOverride};

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_diagnostics::Diagnostics;
 
-use super::reader::{Group, GroupReader, stages};
-use super::value::{Fraction, Property, Value, plain_number};
+use crate::spec::reader::{Group, GroupReader, stages};
+use crate::spec::value::{Fraction, Property, Value, plain_number};
 use crate::{LATENCY_PERCENTILES, Percentile, Series};
 
 /// Properties of `iocost-tune`.
@@ -226,7 +226,7 @@ impl Value for FootprintTarget {
 const SERIES_NAMES: &str =
     "; or the name of a series, with a percentile of its table: isol-05, rlat-90, wlat-99.9-mean";
 
-pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<IocostTuneProperties, Diagnostics> {
+pub(crate) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<IocostTuneProperties, Diagnostics> {
     let default = IocostTuneProperties::default();
     let source = first.source;
     let mut properties = IocostTuneProperties {
@@ -245,7 +245,7 @@ pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<Ioc
 
 fn read_solution(mut group: GroupReader<'_>) -> Result<Solution, Diagnostics> {
     let is_named = group.has("name");
-    let name: Option<super::Name> = group.take("name");
+    let name: Option<crate::spec::Name> = group.take("name");
     if !is_named {
         group.refuse("missing name of the solution", "add `name=NAME`");
     }
@@ -290,7 +290,7 @@ fn read_solution(mut group: GroupReader<'_>) -> Result<Solution, Diagnostics> {
 }
 
 impl IocostTuneProperties {
-    pub(super) fn groups(&self) -> Vec<Vec<Property>> {
+    pub(crate) fn groups(&self) -> Vec<Vec<Property>> {
         let default = Self::default();
         let scale = [
             Property::unless("scale-min", self.scale_min, default.scale_min),

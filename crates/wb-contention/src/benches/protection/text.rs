@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use super::{Detail, latency};
 use crate::PERCENTILES;
 use crate::answer::{HogAnswer, HogTuneAnswer, ProtectionAnswer, ScenarioAnswer};
 use crate::distribution::Distribution;
 use crate::figures::{duration, percent, size, underlined};
+use crate::format::{Detail, latency};
 use crate::spec::MemHogTune;
 
-pub(super) fn text(answer: &ProtectionAnswer, detail: Detail) -> String {
+pub(crate) fn text(answer: &ProtectionAnswer, detail: Detail) -> String {
     let mut text = String::new();
     let count = answer.scenarios.len();
     for (index, scenario) in answer.scenarios.iter().enumerate() {
@@ -35,7 +35,7 @@ pub(super) fn text(answer: &ProtectionAnswer, detail: Detail) -> String {
 }
 
 /// `mem-hog-tune`.
-pub(super) fn tune_text(answer: &HogTuneAnswer, detail: Detail) -> String {
+pub(crate) fn tune_text(answer: &HogTuneAnswer, detail: Detail) -> String {
     let MemHogTune { load, speed, size_min, size_max, intvs, isol_pct, isol_thr } = &answer.properties;
     let [min, max] = [size_min, size_max].map(|bytes| size(bytes.0 as f64));
     let mut text = match detail {

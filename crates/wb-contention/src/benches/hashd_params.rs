@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use wb_diagnostics::Diagnostics;
 use wb_model::Bytes;
 
-use super::reader::{Group, GroupReader};
-use super::refuse_stages;
-use super::value::{Count, Property, Size};
 use crate::Bench;
+use crate::spec::reader::{Group, GroupReader};
+use crate::spec::refuse_stages;
+use crate::spec::value::{Count, Property, Size};
 
 /// Properties of the requests of hashd; what is `None` has hashd's own default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ pub struct RequestProperties {
 }
 
 impl RequestProperties {
-    pub(super) fn take(group: &mut GroupReader<'_>) -> Self {
+    pub(crate) fn take(group: &mut GroupReader<'_>) -> Self {
         Self {
             hash_size: group.take::<Size>("hash-size").map(|size| size.0),
             chunk_pages: group.take::<Count>("chunk-pages").map(|count| count.0),
@@ -31,7 +31,7 @@ impl RequestProperties {
         }
     }
 
-    pub(super) fn list(&self) -> impl Iterator<Item = Property> {
+    pub(crate) fn list(&self) -> impl Iterator<Item = Property> {
         let properties = [
             Property::given("hash-size", self.hash_size),
             Property::given("chunk-pages", self.chunk_pages),
@@ -71,7 +71,7 @@ impl Default for HashdParamsProperties {
     }
 }
 
-pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<HashdParamsProperties, Diagnostics> {
+pub(crate) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<HashdParamsProperties, Diagnostics> {
     refuse_stages(Bench::HashdParams, rest, first.source)?;
     let default = HashdParamsProperties::default();
     let properties = HashdParamsProperties {
@@ -86,7 +86,7 @@ pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<Has
 }
 
 impl HashdParamsProperties {
-    pub(super) fn list(&self) -> Vec<Property> {
+    pub(crate) fn list(&self) -> Vec<Property> {
         let default = Self::default();
         let properties = [
             Property::unless("apply", self.apply, default.apply),

@@ -1,16 +1,17 @@
 //! `iocost-qos`: footprint and isolation under each setting.
 
-use super::{StudyError, StudySource, figures, protection, storage};
+use super::stages::QosStage;
 use crate::answer::{QosAnswer, QosFigures, QosStageAnswer};
+use crate::benches::{protection, storage};
 use crate::iocost::QosOverride;
 use crate::measurement::{Measurement, MemHogMeasurement, Period};
 use crate::parameters::IocostParameters;
 use crate::record::{EndedBench, RecordedStage};
-use crate::sequence::QosStage;
 use crate::spec::IocostQosProperties;
 use crate::stage::{IocostState, StageKey};
+use crate::study::{StudyError, StudySource, figures};
 
-pub(super) fn study(
+pub(crate) fn study(
     source: &StudySource<'_>,
     end: &EndedBench,
     properties: &IocostQosProperties,
@@ -46,7 +47,7 @@ fn setting(
         _ => None,
     });
     let Some((storage_key, measured)) = storage_stage else { return Ok(None) };
-    let storage = storage::study(source, storage_key, measured)?;
+    let storage = storage::study::study(source, storage_key, measured)?;
     let tuned = own().find_map(|(key, stage)| match (&stage.measurement, source.work(key)) {
         (Some(Measurement::MemHogTune(measurement)), Some(crate::stage::Work::MemHogTune(properties))) => {
             Some((*key, properties, measurement))
@@ -54,7 +55,7 @@ fn setting(
         _ => None,
     });
     let protection = tuned
-        .map(|(key, properties, measured)| protection::mem_hog_tune(source, key, properties, measured))
+        .map(|(key, properties, measured)| protection::study::mem_hog_tune(source, key, properties, measured))
         .transpose()?;
     let mut parts = vec![source.read(storage_key, measured.period)?];
     if let Some((key, _, tune)) = tuned {

@@ -2,10 +2,10 @@
 
 use wb_diagnostics::{Diagnostics, SourceText};
 
-use super::reader::{Group, GroupReader, stages};
-use super::storage::StorageWork;
-use super::value::{Count, Property, UnitFraction, Value, plain_number};
+use crate::benches::storage::properties::StorageWork;
 use crate::iocost::round_hundredths;
+use crate::spec::reader::{Group, GroupReader, stages};
+use crate::spec::value::{Count, Property, UnitFraction, Value, plain_number};
 use crate::{PERCENTILES, Percentile, QosOverride};
 
 /// Properties of `iocost-qos`.
@@ -127,7 +127,7 @@ impl IocostQosProperties {
     }
 }
 
-pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<IocostQosProperties, Diagnostics> {
+pub(crate) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<IocostQosProperties, Diagnostics> {
     let default = IocostQosProperties::default();
     first.accept_prefixed("storage-", &StorageWork::PROPERTIES);
     let mut properties = IocostQosProperties {
@@ -163,7 +163,7 @@ pub(super) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<Ioc
 const MAX_STEPS: u32 = 10_000;
 
 /// A percentile of the isolation: one of those in its table.
-pub(super) fn take_isol_pct(group: &mut GroupReader<'_>) -> Percentile {
+pub(crate) fn take_isol_pct(group: &mut GroupReader<'_>) -> Percentile {
     let percentile = group.take("isol-pct").unwrap_or(Percentile::P05);
     if !PERCENTILES.contains(&percentile) {
         let names = PERCENTILES.map(|percentile| percentile.to_string()).join(", ");
@@ -173,12 +173,12 @@ pub(super) fn take_isol_pct(group: &mut GroupReader<'_>) -> Percentile {
 }
 
 /// The isolation that the percentile has to reach: one above 1 is never reached.
-pub(super) fn take_isol_thr(group: &mut GroupReader<'_>) -> f64 {
+pub(crate) fn take_isol_thr(group: &mut GroupReader<'_>) -> f64 {
     group.take("isol-thr").map_or(DEFAULT_ISOL_THR, |UnitFraction(threshold)| threshold)
 }
 
 /// Isolation that is required unless another one is given.
-pub(super) const DEFAULT_ISOL_THR: f64 = 0.9;
+pub(crate) const DEFAULT_ISOL_THR: f64 = 0.9;
 
 fn read_setting(mut group: GroupReader<'_>) -> Result<QosOverride, Diagnostics> {
     let mut percent = |key| group.take::<f64>(key).map(round_hundredths);
@@ -209,7 +209,7 @@ pub fn parse_override(text: &str) -> Result<QosOverride, Diagnostics> {
 }
 
 impl IocostQosProperties {
-    pub(super) fn groups(&self) -> Vec<Vec<Property>> {
+    pub(crate) fn groups(&self) -> Vec<Vec<Property>> {
         let default = Self::default();
         let first = [
             Property::unless("vrate-min", self.vrate_min, default.vrate_min),

@@ -1,6 +1,5 @@
 //! `protection`: isolation, latency impact and work conservation.
 
-use super::{StudyError, StudySource, figures};
 use crate::PERCENTILES;
 use crate::answer::{HogAnswer, HogTuneAnswer, ScenarioAnswer};
 use crate::distribution::Distribution;
@@ -8,11 +7,12 @@ use crate::measurement::{MemHogMeasurement, MemHogTuneMeasurement};
 use crate::report::{HashdStats, IocostStats, Reports};
 use crate::spec::{MemHog, MemHogTune};
 use crate::stage::StageKey;
+use crate::study::{StudyError, StudySource, figures};
 
 /// Nanoseconds in a second.
 const SECOND: f64 = 1e9;
 
-pub(super) fn mem_hog(
+pub(crate) fn mem_hog(
     source: &StudySource<'_>,
     stage: &StageKey,
     scenario_properties: MemHog,
@@ -21,7 +21,7 @@ pub(super) fn mem_hog(
     Ok(ScenarioAnswer::MemHog { scenario_properties, answer: combined(source, &[(stage, measurement)])? })
 }
 
-pub(super) fn mem_hog_tune(
+pub(crate) fn mem_hog_tune(
     source: &StudySource<'_>,
     stage: &StageKey,
     properties: &MemHogTune,
@@ -34,7 +34,7 @@ pub(super) fn mem_hog_tune(
 
 /// The figures of one or more measurements together: each second relates to its own measurement's rate and latency
 /// without the hog.
-pub(super) fn combined(
+pub(crate) fn combined(
     source: &StudySource<'_>,
     measurements: &[(&StageKey, &MemHogMeasurement)],
 ) -> Result<HogAnswer, StudyError> {
