@@ -17,6 +17,7 @@ mod hash_cache;
 pub mod hosts;
 pub mod knob_sets;
 mod measure;
+pub mod numbers;
 pub mod options;
 pub mod preview;
 mod profile_run;

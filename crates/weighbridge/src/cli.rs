@@ -57,9 +57,9 @@ pub(crate) use run::{LayoutFolder, PlanArgs, RunArgs, RunFolderFlags};
 pub(crate) use selection::SelectionFlags;
 pub(crate) use session::{AB_PREFIX, CALIBRATE_PREFIX, RUN_PREFIX};
 pub(crate) use usage_error::{ParseError, UsageError};
-pub(crate) use values::{
-    KeyValueParser, enum_parser, parse_fraction, parse_ip_address, parse_non_negative, parse_positive, parse_run_noise,
-    parse_threshold, whole_number, whole_number_to,
+pub(crate) use values::{KeyValueParser, enum_parser, parse_ip_address};
+pub(crate) use wb_session::numbers::{
+    parse_fraction, parse_non_negative, parse_positive, parse_run_noise, parse_threshold, whole_number, whole_number_to,
 };
 
 /// Version, commit and build: `0.1.0 (4d94be8 2026-11-23, release build for x86_64-unknown-linux-gnu)`.

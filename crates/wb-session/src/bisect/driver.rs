@@ -1,7 +1,7 @@
 //! Measures both endpoints of a bisection, the good and the bad revision that the user gives, then drives
 //! `git bisect run`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use wb_compare::run_perf::tolerance::totals::ComparisonExit;
@@ -13,44 +13,12 @@ use super::confirmation::Confirmation;
 use super::endpoints;
 use super::git::Git;
 use super::nearest_difference::NearestDifference;
-use super::state::{
-    BisectionConfig, BisectionEndpoint, BisectionFolder, BisectionStep, MeasureMethod, RevisionVerdict,
-};
+use super::options::BisectionOptions;
+use super::state::{BisectionConfig, BisectionEndpoint, BisectionFolder, BisectionStep, RevisionVerdict};
 use super::step::{CheckedOutRevision, MAX_RUNS, RevisionOutcome};
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 use crate::program::current_program;
-
-/// Options of a bisection.
-#[derive(Debug, Clone)]
-pub struct BisectionOptions {
-    /// Its folder; an existing one is resumed.
-    pub folder: PathBuf,
-    /// The repository.
-    pub repo: PathBuf,
-    /// The good revision, from before the change.
-    pub good: String,
-    /// The bad revision, from after the change.
-    pub bad: String,
-    /// Results of the good revision that exist: paths of runs, separated by commas.
-    pub good_results: Option<String>,
-    /// Results of the bad revision that exist.
-    pub bad_results: Option<String>,
-    /// The command that builds a revision.
-    pub build_command: Option<String>,
-    /// How a revision is measured.
-    pub measure: MeasureMethod,
-    /// Number of runs of each endpoint.
-    pub runs: u16,
-    /// The smallest relevant difference between the endpoints, in percent.
-    pub threshold: f64,
-    /// How much runs of one revision are assumed to differ where the endpoints are single values, in percent.
-    pub run_noise: f64,
-    /// Whether to continue although the endpoints do not differ clearly.
-    pub force: bool,
-    /// Whether the processes that measure revisions print only errors.
-    pub quiet: bool,
-}
 
 /// Outcome of a bisection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,11 +28,11 @@ pub enum BisectionOutcome {
     Interrupted,
 }
 
-/// Measures the endpoints and drives git.
+/// Measures the endpoints and drives git. `quiet`: the processes that measure revisions print only errors.
 ///
 /// # Errors
 /// When the repository or a revision is unsuitable, or the first bad revision cannot be found.
-pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOutcome, SessionError> {
+pub fn run(options: &BisectionOptions, quiet: bool, events: &EventSink) -> Result<BisectionOutcome, SessionError> {
     let absolute = |path: &Path| std::path::absolute(path).map_err(SessionError::file("locate", path));
     let repo = absolute(&options.repo)?;
     let git = Git(&repo);
@@ -75,8 +43,8 @@ pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOu
         good: endpoint(&options.good, &options.good_results)?,
         bad: endpoint(&options.bad, &options.bad_results)?,
         working_dir: absolute(Path::new("."))?,
-        build_command: options.build_command.clone(),
-        measure: options.measure.clone(),
+        build_command: options.build.clone(),
+        measure: options.measure_method(),
         runs: options.runs,
         threshold: options.threshold,
         run_noise: options.run_noise,
@@ -90,9 +58,9 @@ pub fn run(options: &BisectionOptions, events: &EventSink) -> Result<BisectionOu
     if git.is_bisecting() {
         return Err(BisectError::InProgress.into());
     }
-    let folder = BisectionFolder::new(&options.folder)?;
+    let folder = BisectionFolder::new(&options.into)?;
     folder.create_or_resume(&config)?;
-    let bisection = BisectionDriver { git: &git, folder: &folder, config: &config, options, events };
+    let bisection = BisectionDriver { git: &git, folder: &folder, config: &config, options, quiet, events };
     let original_checkout =
         git.run(&["symbolic-ref", "--short", "--quiet", "HEAD"]).or_else(|_| git.rev_parse("HEAD"))?;
     let ended = bisection.measure_endpoints().and_then(|interrupted| match interrupted {
@@ -110,6 +78,7 @@ struct BisectionDriver<'a> {
     folder: &'a BisectionFolder,
     config: &'a BisectionConfig,
     options: &'a BisectionOptions,
+    quiet: bool,
     events: &'a EventSink,
 }
 
@@ -171,7 +140,7 @@ impl BisectionDriver<'_> {
         let program = current_program()?.display().to_string();
         let into = self.folder.0.display().to_string();
         let mut args = vec!["bisect", "run", &program, "bisect", "step", "--into", &into];
-        args.extend(self.options.quiet.then_some("--quiet"));
+        args.extend(self.quiet.then_some("--quiet"));
         self.git.run(&["bisect", "start", &self.config.bad.revision, &self.config.good.revision])?;
         let mut git = self.git.command(&args);
         git.stdin(Stdio::null()).stdout(Stdio::null());

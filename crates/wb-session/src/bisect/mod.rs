@@ -8,6 +8,7 @@ mod endpoints;
 mod error;
 mod git;
 mod nearest_difference;
+mod options;
 mod state;
 mod step;
 
@@ -24,12 +25,12 @@ use self::step::CheckedOutRevision;
 use crate::error::SessionError;
 use crate::event::EventSink;
 
-pub use self::driver::{BisectionOptions, BisectionOutcome, run};
+pub use self::driver::{BisectionOutcome, run};
 pub use self::error::BisectError;
 pub use self::nearest_difference::NearestDifference;
+pub use self::options::BisectionOptions;
 pub use self::state::{
-    BisectionConfig, BisectionEndpoint, BisectionStep, DEFAULT_THRESHOLD, DifferenceShare, MeasureMethod,
-    RevisionVerdict,
+    BisectionConfig, BisectionEndpoint, BisectionStep, DifferenceShare, MeasureMethod, RevisionVerdict,
 };
 pub use self::step::StepOutcome;
 

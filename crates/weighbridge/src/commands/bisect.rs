@@ -8,7 +8,7 @@ use wb_session::bisect::{
 use wb_session::hosts::requested_profiles;
 
 use super::selection::resolve_request;
-use crate::cli::bisect::{BisectCommand, BisectRunArgs, BisectShowArgs, BisectStepArgs};
+use crate::cli::bisect::{BisectCommand, BisectShowArgs, BisectStepArgs};
 use crate::cli::{Cli, Command, ParseError, UsageError};
 use crate::console::Console;
 use crate::error::Error;
@@ -30,31 +30,12 @@ pub(crate) fn bisect(command: &BisectCommand, console: &Console) -> Result<Exit,
 }
 
 /// Measures the endpoints and drives git.
-fn run(args: &BisectRunArgs, console: &Console) -> Result<Exit, Error> {
+fn run(options: &BisectionOptions, console: &Console) -> Result<Exit, Error> {
     let events = console.events();
-    let measure = match &args.measure {
-        Some(command) => MeasureMethod::Command(command.clone()),
-        None => {
-            check_run_arguments(&args.words, &events)?;
-            MeasureMethod::Run(args.words.clone())
-        }
-    };
-    let options = BisectionOptions {
-        folder: args.into.clone(),
-        repo: args.repo.clone(),
-        good: args.good.clone(),
-        bad: args.bad.clone(),
-        good_results: args.good_results.clone(),
-        bad_results: args.bad_results.clone(),
-        build_command: args.build.clone(),
-        measure,
-        runs: args.runs,
-        threshold: args.threshold,
-        run_noise: args.run_noise,
-        force: args.force,
-        quiet: console.quiet,
-    };
-    match bisect::run(&options, &events)? {
+    if let MeasureMethod::Run(words) = options.measure_method() {
+        check_run_arguments(&words, &events)?;
+    }
+    match bisect::run(options, console.quiet, &events)? {
         BisectionOutcome::FirstBad(revision) => {
             print_text(&format!("first bad: {revision}\n"))?;
             Ok(Exit::Success)
