@@ -46,21 +46,24 @@ pub(crate) enum ArchivedCopy {
 impl ArchivedCopy {
     /// Creates the copy of a file with these secrets.
     pub(crate) fn new(bytes: Vec<u8>, format: Format, secrets: &[(String, String)]) -> Self {
-        if secrets.is_empty() {
+        let secrets = || secrets.iter().filter(|(secret, _)| !secret.is_empty());
+        if secrets().next().is_none() {
             return Self::Whole(bytes);
         }
+        let encode = format.definition().encode;
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
-        for (secret, masked) in secrets {
-            let Some((secret, masked)) = (format.definition().encode)(secret).zip((format.definition().encode)(masked))
-            else {
-                return Self::None;
-            };
+        for (secret, masked) in secrets() {
+            let Some((secret, masked)) = encode(secret).zip(encode(masked)) else { return Self::None };
             if !text.contains(&secret) {
                 return Self::None;
             }
             text = text.replace(&secret, &masked);
         }
-        Self::Masked(text)
+        // A secret may be a part of another text, too.
+        let remains = |(secret, _): &(String, String)| {
+            encode(secret).is_none_or(|encoded| text.contains(encoded.trim_matches(['"', '<', '>'])))
+        };
+        if secrets().any(remains) { Self::None } else { Self::Masked(text) }
     }
 }
 
@@ -90,5 +93,8 @@ mod tests {
         let masked = copy(r#"{"c": "run \"--token\" abc"}"#, &[("run \"--token\" abc", "run \"--token\" ***")]);
         assert_eq!(masked, ArchivedCopy::Masked(r#"{"c": "run \"--token\" ***"}"#.to_owned()));
         assert_eq!(copy(r#"{"c": "\u0061bc"}"#, &[("abc", "***")]), ArchivedCopy::None);
+        // Masked as a value, and not where it is a part of a command.
+        assert_eq!(copy(r#"{"c": "login abc -v", "p": "abc"}"#, &[("abc", "***")]), ArchivedCopy::None);
+        assert_eq!(copy(r#"{"p": ""}"#, &[("", "***")]), ArchivedCopy::Whole(br#"{"p": ""}"#.to_vec()));
     }
 }

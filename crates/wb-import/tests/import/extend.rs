@@ -214,7 +214,11 @@ fn file_with_secret(format: &str, secret: &str, figure: u32) -> String {
             )
         }
         "hyperfine-parameter" => format!(
-            r#"{{"results": [{{"command": "opt", "mean": 1, "times": [{figure}], "parameters": {{"pass": "{secret}"}}}}]}}"#
+            r#"{{"results": [{{"command": "opt {secret} -v", "mean": 1, "times": [{figure}], "parameters": {{"pass": "{secret}"}}}}]}}"#
+        ),
+        "hyperfine-parameter-in-option" => format!(
+            r#"{{"results": [{{"command": "curl --token {secret} -u {secret}", "mean": 1, "times": [{figure}],
+            "parameters": {{"pass": "{secret}"}}}}]}}"#
         ),
         "fio" => format!(
             r#"{{"fio version": "fio-3.33", "jobs": [{{"jobname": "j", "job options": {{"http_s3_key": "{secret}"}},
@@ -231,7 +235,7 @@ fn file_with_secret(format: &str, secret: &str, figure: u32) -> String {
 
 #[test]
 fn cells_that_differ_in_a_masked_secret_are_not_mixed() {
-    for format in ["hyperfine", "hyperfine-parameter", "fio", "phoronix"] {
+    for format in ["hyperfine", "hyperfine-parameter", "hyperfine-parameter-in-option", "fio", "phoronix"] {
         let mut lab = ImportEnv::new();
         let file = |name: &str, secret: &str, figure| lab.write(name, file_with_secret(format, secret, figure));
         let one = file("one", "abc123", 1);

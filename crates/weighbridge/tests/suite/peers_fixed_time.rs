@@ -67,7 +67,13 @@ fn endpoints_that_lie_about_time_or_bytes_are_found() {
         ("no-reports", "output", "no lines with `at` while it ran"),
         ("never-steady", "plausibility", "not steady within half of 1s"),
     ] {
-        let (ran, cell) = measure(fault, "--download-bytes 0 --attempts 1");
+        // Beside other tests, a transfer may really be unsteady, which is found first.
+        let is_disturbed = |cell: &Value| {
+            let found = &cell["attempts"][0]["validity"]["figures"];
+            fault != "never-steady" && found.as_str().is_some_and(|found| found.contains("not steady"))
+        };
+        let mut measured = (0..3).map(|_| measure(fault, "--download-bytes 0 --attempts 1"));
+        let (ran, cell) = measured.find(|(_, cell)| !is_disturbed(cell)).expect("an undisturbed transfer of three");
         assert_eq!(ran.code, 3, "{}", ran.transcript());
         let validity = &cell["attempts"][0]["validity"];
         assert_eq!(validity["gate"], gate, "{fault}: {cell:#}");
