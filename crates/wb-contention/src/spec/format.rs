@@ -69,6 +69,11 @@ impl FormatSpec {
         instance.is_selected(self.bench, self.id.as_deref(), self.label.as_ref())
     }
 
+    /// Whether it is one for an instance, which takes precedence over one for all of the bench.
+    pub fn names_instance(&self) -> bool {
+        self.id.is_some() || self.label.is_some()
+    }
+
     /// Parses an argument of `format`.
     ///
     /// # Errors

@@ -42,7 +42,7 @@ pub struct BisectionConfig {
 }
 
 /// The threshold in configurations that do not record it: that of `compare`, in percent.
-pub const DEFAULT_THRESHOLD: f64 = 5.0;
+pub(super) const DEFAULT_THRESHOLD: f64 = 5.0;
 
 fn default_threshold() -> f64 {
     DEFAULT_THRESHOLD

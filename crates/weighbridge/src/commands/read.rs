@@ -41,7 +41,7 @@ pub(crate) fn load_selected(
 pub(crate) fn summary(args: &SummaryArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let SummaryArgs { read: args, selection } = args;
     let target = ReadTarget::new(&args.words, folder, console)?;
-    if let Some(exit) = target.show_benches(args.json, |benches| benches.summary(args.json))? {
+    if let Some(exit) = target.run_on_benches(args.json, |benches, output| benches.summary(output))? {
         return Ok(exit);
     }
     let (_, study) = load_selected(&target.run, &args.tests_d, selection, console)?;
@@ -61,7 +61,7 @@ pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console
         1 => Statistics::Main,
         _ => Statistics::All,
     };
-    if let Some(exit) = target.show_benches(args.read.json, |benches| benches.format(args.read.json, statistics))? {
+    if let Some(exit) = target.run_on_benches(args.read.json, |benches, output| benches.format(output, statistics))? {
         return Ok(exit);
     }
     if args.rstat > 0 {
@@ -125,17 +125,21 @@ pub(crate) fn select(
 pub(crate) fn study(args: &StudyArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let StudyArgs { read: args, selection, reports } = args;
     let selection = Selection::new(&selection.select, &selection.ignore)?;
-    let target = ReadTarget::new(&args.words, folder, console)?;
-    let study_benches = |benches: &BenchSelection| benches.study(reports.as_deref(), args.json);
-    match target.show_benches(args.json, study_benches)? {
-        Some(exit) => return Ok(exit),
-        None if reports.is_some() => {
-            return Err(Error::Usage {
-                what: format!("--reports: {} has results of tests", target.run.display()),
-                help: "the artefacts of tests are read from the run folder alone; name benches with -r".to_owned(),
-            });
-        }
-        None => {}
+    // resctl-bench's documentation repeats the name of the command as its last argument.
+    let words = match (folder, args.words.split_last()) {
+        (Some(_), Some((last, others))) if last.as_os_str() == "study" => others,
+        _ => &args.words,
+    };
+    let target = ReadTarget::new(words, folder, console)?;
+    if reports.is_some() && target.has_cells()? {
+        return Err(Error::Usage {
+            what: format!("--reports: {} has results of tests", target.run.display()),
+            help: "the artefacts of tests are read from the run folder alone; name benches with -r".to_owned(),
+        });
+    }
+    let study_benches = |benches: &BenchSelection, output| benches.study(reports.as_deref(), output);
+    if let Some(exit) = target.run_on_benches(args.json, study_benches)? {
+        return Ok(exit);
     }
     let run = RunFolder::open(&target.run)?;
     let registry = registry_of_run(&run, &args.tests_d, &console.events())?;
@@ -154,7 +158,7 @@ pub(crate) fn solve(args: &SolveArgs, folder: Option<&Path>, console: &Console) 
     let SolveArgs { read: args, selection } = args;
     let selection = Selection::new(&selection.select, &selection.ignore)?;
     let target = ReadTarget::new(&args.words, folder, console)?;
-    if let Some(exit) = target.show_benches(args.json, |benches| benches.solve(args.json))? {
+    if let Some(exit) = target.run_on_benches(args.json, |benches, output| benches.solve(output))? {
         return Ok(exit);
     }
     let run = RunFolder::open(&target.run)?;

@@ -23,7 +23,7 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
     if args.html.is_none() && args.csv.is_none() && !args.json {
         let words: Vec<_> = args.run.iter().cloned().collect();
         let target = ReadTarget::new(&words, None, console)?;
-        if let Some(exit) = target.show_benches(false, |benches| benches.summary(false))? {
+        if let Some(exit) = target.run_on_benches(false, |benches, output| benches.summary(output))? {
             return Ok(exit);
         }
     }

@@ -115,15 +115,18 @@ fn write_run_until(lab: &Lab, name: &str, device: &str, end: &str) {
     run.add_invocation(invocation).unwrap();
     // No two runs measure the same values.
     let result = tune(device, if end == END { 0.0 } else { 1e-9 });
-    let report = MergeReport {
+    write_merged(&run, &[Merged { report: merge_report(&result, end), result }]).unwrap();
+}
+
+fn merge_report(result: &BenchResult, end: &str) -> MergeReport {
+    MergeReport {
         instance: result.instance.clone(),
         group: Vec::new(),
         sources: Vec::new(),
         dropped: Vec::new(),
         start: "2026-01-01T00:00:00Z".to_owned(),
         end: end.to_owned(),
-    };
-    write_merged(&run, &[Merged { result, report }]).unwrap();
+    }
 }
 
 #[test]
@@ -368,6 +371,45 @@ fn the_charts_of_a_result_are_written_as_pdf() {
     assert!(text.contains("/Count 2"), "{}", &text[..600]);
     lab.weighbridge("-r R format iocost-tune:pdf").expect_code(0);
     assert!(lab.path("R.pdf").exists());
+    let both = lab.weighbridge("-r R format iocost-tune:pdf --json").expect_code(1);
+    both.expect_stderr("error: --json writes no PDF");
+}
+
+#[test]
+fn no_charts_overwrite_those_of_another_result() {
+    let (Some(lab), Some(device)) = (lab_with_result(), device()) else { return };
+    let run = RunFolder::open(&lab.path("R")).unwrap();
+    let mut result = tune(&device, 1e-9);
+    result.instance = Instance { label: InstanceLabel::Id("b".to_owned()), ..result.instance };
+    write_merged(&run, &[Merged { report: merge_report(&result, END), result }]).unwrap();
+    let same = lab.weighbridge("-r R format iocost-tune:pdf=out.pdf iocost-tune@b:pdf=out.pdf").expect_code(1);
+    same.expect_stderr("out.pdf cannot have the charts of both iocost-tune and iocost-tune@b");
+    assert!(!lab.path("out.pdf").exists());
+    lab.weighbridge("-r R format iocost-tune:pdf=a.pdf iocost-tune@b:pdf=b.pdf").expect_code(0);
+    assert!(lab.path("a.pdf").exists() && lab.path("b.pdf").exists());
+    lab.weighbridge("-r R format iocost-tune:pdf iocost-tune@b:pdf").expect_code(0);
+    assert!(lab.path("R-iocost-tune.pdf").exists() && lab.path("R-iocost-tune@b.pdf").exists());
+}
+
+#[test]
+fn a_run_with_benches_and_cells_shows_both_and_derives_both_again() {
+    let Some(device) = device() else { return };
+    let lab = Lab::new();
+    lab.weighbridge("run himeno:grid=XS,threads=1 --samples 1 --warm-up 0 --min-time 10ms --into R -q").expect_code(0);
+    let run = RunFolder::open(&lab.path("R")).unwrap();
+    let result = tune(&device, 0.0);
+    write_merged(&run, &[Merged { report: merge_report(&result, END), result }]).unwrap();
+    let summary = lab.weighbridge("summary R").expect_code(0);
+    assert!(summary.out.contains("[iocost-tune result]") && summary.out.contains("himeno"), "{}", summary.out);
+    let file = "R/contention/iocost-tune/result.json";
+    let before = lab.read(file);
+    for command in ["solve R --json", "solve R"] {
+        lab.write(file, &before.replace("\"bandwidth\"", "\"altered\""));
+        lab.weighbridge(command).expect_code(0);
+        assert_eq!(lab.read(file), before, "{command}");
+    }
+    let refused = lab.weighbridge("study R --reports elsewhere").expect_code(1);
+    refused.expect_stderr("error: --reports: R has results of tests");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What reading commands show of contention benches.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use wb_contention::answer::Answer;
@@ -18,6 +19,15 @@ use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text, reserve_standard_output, write_file};
+
+/// What a command prints of benches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    Text,
+    Json,
+    /// JSON is one document, and that of the cells follows.
+    Nothing,
+}
 
 /// The subject of a command that reads: a run, and all or some of its contention benches.
 #[derive(Debug)]
@@ -43,21 +53,31 @@ impl ReadTarget {
         }
     }
 
-    /// Shows the benches of the run. `None` if there is more to show: cells of tests, of which there are none in most runs
-    /// with benches. JSON is one document: with cells and without a selection, theirs.
-    pub(crate) fn show_benches(
+    /// Runs a command on the benches of the run. `None` if the command goes on with the cells of tests, of which there are
+    /// none in most runs with benches.
+    pub(crate) fn run_on_benches(
         &self,
         json: bool,
-        show: impl FnOnce(&BenchSelection) -> Result<Exit, Error>,
+        command: impl FnOnce(&BenchSelection, Output) -> Result<Exit, Error>,
     ) -> Result<Option<Exit>, Error> {
         let Some(benches) = self.benches()? else { return Ok(None) };
-        let has_cells = self.benches.is_empty()
-            && benches.run.run_file()?.invocations.iter().any(|invocation| !invocation.cells.is_empty());
-        match has_cells {
-            true if json => Ok(None),
-            true => show(&benches).map(|_| None),
-            false => show(&benches).map(Some),
+        if !self.has_cells()? {
+            return command(&benches, if json { Output::Json } else { Output::Text }).map(Some);
         }
+        match command(&benches, if json { Output::Nothing } else { Output::Text }) {
+            Ok(_) => {}
+            // The cells may have what the benches have not.
+            Err(Error::NothingToDo { .. }) if json => {}
+            Err(Error::NothingToDo { .. }) => benches.print_unfinished()?,
+            Err(error) => return Err(error),
+        }
+        Ok(None)
+    }
+
+    /// Whether the command is one for cells of tests, too: the run has some, and no bench is selected.
+    pub(crate) fn has_cells(&self) -> Result<bool, Error> {
+        let invocations = RunFolder::open(&self.run)?.run_file()?.invocations;
+        Ok(self.benches.is_empty() && invocations.iter().any(|invocation| !invocation.cells.is_empty()))
     }
 
     /// The selected benches; `None` if the run has no results of benches, and none are selected.
@@ -98,14 +118,15 @@ pub(crate) struct BenchSelection {
 
 impl BenchSelection {
     /// Prints the summary of each bench.
-    pub(crate) fn summary(&self, json: bool) -> Result<Exit, Error> {
+    pub(crate) fn summary(&self, output: Output) -> Result<Exit, Error> {
         let selected = parse_selected(&self.words)?;
-        let results = self.select(read_results(&self.run, &self.history)?, &selected);
-        self.print(&results, Detail::Summary, json)
+        let mut results = read_results(&self.run, &self.history)?;
+        results.retain(|result| selected.is_empty() || selected.iter().any(|bench| bench.includes(&result.instance)));
+        self.print_summaries(&results, output)
     }
 
     /// Prints all figures of each bench, as its options require.
-    pub(crate) fn format(&self, json: bool, statistics: Statistics) -> Result<Exit, Error> {
+    pub(crate) fn format(&self, output: Output, statistics: Statistics) -> Result<Exit, Error> {
         let mut mistakes = DiagnosticCollector::default();
         let specs: Vec<FormatSpec> =
             self.words.iter().filter_map(|word| mistakes.ok(FormatSpec::parse(word))).collect();
@@ -115,7 +136,9 @@ impl BenchSelection {
         }
         let mut shown = Vec::new();
         for result in read_results(&self.run, &self.history)? {
-            let options = match specs.iter().find(|spec| spec.includes(&result.instance)) {
+            let including = || specs.iter().filter(|spec| spec.includes(&result.instance));
+            let spec = including().find(|spec| spec.names_instance()).or_else(|| including().next());
+            let options = match spec {
                 Some(spec) => spec.options.clone(),
                 None if specs.is_empty() => FormatOptions::default(),
                 None => continue,
@@ -125,41 +148,82 @@ impl BenchSelection {
         if shown.is_empty() {
             return Err(self.nothing());
         }
-        if json {
-            print_json(&shown.iter().map(|(result, _)| result).collect::<Vec<_>>())?;
-            return Ok(Exit::Success);
+        let documents = self.documents(&shown);
+        match output {
+            Output::Nothing => return Ok(Exit::Success),
+            Output::Json if !documents.is_empty() => {
+                return Err(Error::Usage {
+                    what: "--json writes no PDF".to_owned(),
+                    help: "without --json, `pdf` writes the file; without `pdf`, --json prints the result".to_owned(),
+                });
+            }
+            Output::Json => {
+                print_json(&shown.iter().map(|(result, _)| result).collect::<Vec<_>>())?;
+                return Ok(Exit::Success);
+            }
+            Output::Text => {}
         }
-        shown.iter().try_for_each(|(result, options)| self.print_full(result, options))?;
+        let mut instances = BTreeMap::new();
+        for (instance, path) in &documents {
+            if let Some(other) = instances.insert(path.to_string(), instance) {
+                return Err(Error::Usage {
+                    what: format!("{path} cannot have the charts of both {other} and {instance}"),
+                    help: format!("name a file for each: `{other}:pdf=FILE {instance}:pdf=FILE`"),
+                });
+            }
+        }
+        for (result, options) in &shown {
+            let path = documents.iter().find(|(instance, _)| **instance == result.instance).map(|(_, path)| path);
+            self.print_full(result, options, path)?;
+        }
         self.print_unfinished()?;
         Ok(Exit::Success)
     }
 
-    fn print_full(&self, result: &BenchResult, options: &FormatOptions) -> Result<(), Error> {
-        let (Some(file), Answer::IocostTune(answer)) = (&options.pdf, &result.answer) else {
-            return print_text(&format!("{}\n", format(result, self.times(&result.instance), Detail::Full, options)));
+    /// The instances whose charts are written, each with its file: without a name, that of the run and, of several results,
+    /// of the instance.
+    fn documents<'a>(&self, shown: &'a [(BenchResult, FormatOptions)]) -> Vec<(&'a Instance, OutputPath)> {
+        let requested = || {
+            shown.iter().filter_map(|(result, options)| {
+                matches!(result.answer, Answer::IocostTune(_)).then_some((&result.instance, options.pdf.as_ref()?))
+            })
         };
-        let path: OutputPath = match file {
-            PdfFile::At(path) => path.clone().into(),
-            PdfFile::OfRun => PathBuf::from(format!("{}.pdf", self.run.name())).into(),
+        let run = self.run.name();
+        let is_single = requested().nth(1).is_none();
+        let path = |instance: &Instance, file: &PdfFile| match file {
+            PdfFile::At(path) => path.clone(),
+            PdfFile::OfRun if is_single => PathBuf::from(format!("{run}.pdf")),
+            PdfFile::OfRun => PathBuf::from(format!("{run}-{instance}.pdf")),
+        };
+        requested().map(|(instance, file)| (instance, path(instance, file).into())).collect()
+    }
+
+    /// Prints a result, or writes its charts.
+    fn print_full(
+        &self,
+        result: &BenchResult,
+        options: &FormatOptions,
+        document: Option<&OutputPath>,
+    ) -> Result<(), Error> {
+        let (Some(path), Answer::IocostTune(answer)) = (document, &result.answer) else {
+            return print_text(&format!("{}\n", format(result, self.times(&result.instance), Detail::Full, options)));
         };
         let text = format(result, self.times(&result.instance), Detail::Summary, options);
         let document = wb_report::contention::tune_pdf(&text, answer);
-        write_file(&path, &document.map_err(|error| Error::Internal(error.to_string()))?)?;
+        write_file(path, &document.map_err(|error| Error::Internal(error.to_string()))?)?;
         print_text(&format!("{}: {path}\n", result.instance))
     }
 
     /// Derives results again from raw reports, and prints their summaries.
-    pub(crate) fn study(&self, reports: Option<&Path>, json: bool) -> Result<Exit, Error> {
-        // resctl-bench's documentation repeats the name of the command as its last argument.
-        let words: Vec<String> = self.words.iter().filter(|word| word.as_str() != "study").cloned().collect();
-        let benches = parse_selected(&words)?;
+    pub(crate) fn study(&self, reports: Option<&Path>, output: Output) -> Result<Exit, Error> {
+        let benches = parse_selected(&self.words)?;
         let benches = (!benches.is_empty()).then_some(benches.as_slice());
         let results = study_results(&self.run, &StudyRequest { benches, reports })?;
-        self.print(&results, Detail::Summary, json)
+        self.print_summaries(&results, output)
     }
 
     /// Solves results again, and prints them.
-    pub(crate) fn solve(&self, json: bool) -> Result<Exit, Error> {
+    pub(crate) fn solve(&self, output: Output) -> Result<Exit, Error> {
         let selected = parse_selected(&self.words)?;
         if let Some(bench) = selected.iter().map(|one| one.spec.bench()).find(|bench| *bench != Bench::IocostTune) {
             return Err(Error::Usage {
@@ -171,22 +235,25 @@ impl BenchSelection {
         if results.is_empty() {
             return Err(self.nothing_of("result of iocost-tune, which has the solutions,"));
         }
-        self.print(&results, Detail::Summary, json)
+        self.print_summaries(&results, output)
     }
 
-    fn print(&self, results: &[BenchResult], detail: Detail, json: bool) -> Result<Exit, Error> {
+    fn print_summaries(&self, results: &[BenchResult], output: Output) -> Result<Exit, Error> {
         if results.is_empty() {
             return Err(self.nothing());
         }
-        if json {
-            print_json(&results)?;
-            return Ok(Exit::Success);
+        match output {
+            Output::Nothing => {}
+            Output::Json => print_json(&results)?,
+            Output::Text => {
+                for result in results {
+                    let times = self.times(&result.instance);
+                    let text = format(result, times, Detail::Summary, &FormatOptions::default());
+                    print_text(&format!("{text}\n"))?;
+                }
+                self.print_unfinished()?;
+            }
         }
-        for result in results {
-            let times = self.times(&result.instance);
-            print_text(&format!("{}\n", format(result, times, detail, &FormatOptions::default())))?;
-        }
-        self.print_unfinished()?;
         Ok(Exit::Success)
     }
 
@@ -196,12 +263,6 @@ impl BenchSelection {
             return Ok(());
         }
         self.history.unfinished().iter().try_for_each(|bench| print_text(&format!("{bench}\n")))
-    }
-
-    fn select(&self, results: Vec<BenchResult>, selected: &[SelectedBench]) -> Vec<BenchResult> {
-        let is_selected =
-            |result: &BenchResult| selected.is_empty() || selected.iter().any(|one| one.includes(&result.instance));
-        results.into_iter().filter(is_selected).collect()
     }
 
     fn times(&self, instance: &Instance) -> Option<Times<'_>> {
@@ -230,10 +291,10 @@ impl BenchSelection {
         }
         if !unfinished.is_empty() {
             help.extend(unfinished);
-            help.push("the same `run` goes on at the last checkpoint".to_owned());
+            help.push("repeat the same `run` to go on at the last checkpoint".to_owned());
         }
         if help.is_empty() {
-            help.push("`weighbridge -r DIR run BENCH` measures one".to_owned());
+            help.push("`weighbridge -r DIR run BENCH` measures a bench".to_owned());
         }
         Error::NothingToDo { what: format!("no {what} in {}", self.run.path().display()), help: help.join("; ") }
     }
