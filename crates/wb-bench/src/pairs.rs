@@ -208,6 +208,7 @@ impl PairRunner {
     /// Warms up both sides once, then measures the pairs, each in random order.
     pub(crate) fn run(&self, row: PairedBenchmark<'_>) -> PairResult {
         let outcome = (row.sides)().and_then(|sides| self.compare(&row.name, sides));
+        clear_progress();
         let outcome = outcome.unwrap_or_else(|reason| PairOutcome::Skipped { reason });
         PairResult { name: row.name, unit: row.unit, outcome }
     }
@@ -227,7 +228,7 @@ impl PairRunner {
                 b.push(peer.measure()?);
                 a.push(ours.measure()?);
             }
-            print_progress(name, pair, self.pairs.max(pair));
+            print_progress(name, pair, self.max_pairs.max(self.pairs));
         }
         let ratio = paired_ratio(&a, &b).map_err(|error| error.to_string())?;
         let verdict = judge(&ratio);
@@ -256,9 +257,17 @@ fn judge(ratio: &PairedRatio) -> PairVerdict {
 fn print_progress(name: &str, pair: u32, pairs: u32) {
     let mut out = std::io::stderr().lock();
     if std::io::IsTerminal::is_terminal(&out) {
-        let end = if pair == pairs { "\r\x1b[K" } else { "" };
         // Measuring continues if progress cannot be printed.
-        let _ = write!(out, "\r{name}: pair {pair} of {pairs}{end}");
+        let _ = write!(out, "\r{name}: pair {pair} of at most {pairs}");
+        let _ = out.flush();
+    }
+}
+
+fn clear_progress() {
+    let mut out = std::io::stderr().lock();
+    if std::io::IsTerminal::is_terminal(&out) {
+        // As above.
+        let _ = write!(out, "\r\x1b[K");
         let _ = out.flush();
     }
 }

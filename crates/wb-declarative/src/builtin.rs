@@ -15,7 +15,7 @@ pub struct BuiltinDefinition {
     text: &'static str,
 }
 
-const DEFINITIONS: [BuiltinDefinition; 11] = definitions![
+pub(crate) const DEFINITIONS: [BuiltinDefinition; 11] = definitions![
     "7z.toml",
     "compile-c.toml",
     "himeno-c.toml",

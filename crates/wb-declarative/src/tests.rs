@@ -421,7 +421,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_damaged_definition_panics(index in 0usize..9, cuts in prop::collection::vec((0usize..6000, 0usize..30, ".{0,3}"), 1..4)) {
+    fn no_damaged_definition_panics(index in 0..builtin::DEFINITIONS.len(), cuts in prop::collection::vec((0usize..6000, 0usize..30, ".{0,3}"), 1..4)) {
         let mut text: Vec<char> = builtin::text(index).chars().collect();
         for (position, length, replacement) in cuts {
             let position = position % text.len().max(1);
@@ -434,8 +434,8 @@ proptest! {
     }
 
     #[test]
-    fn no_lines_of_definitions_in_another_order_panic(lines in prop::collection::vec((0usize..9, 0usize..200), 0..60)) {
-        let texts: Vec<Vec<&str>> = (0..9).map(|index| builtin::text(index).lines().collect()).collect();
+    fn no_lines_of_definitions_in_another_order_panic(lines in prop::collection::vec((0..builtin::DEFINITIONS.len(), 0usize..200), 0..60)) {
+        let texts: Vec<Vec<&str>> = (0..builtin::DEFINITIONS.len()).map(|index| builtin::text(index).lines().collect()).collect();
         let text: Vec<&str> = lines.iter().map(|(index, line)| texts[*index][line % texts[*index].len()]).collect();
         if let Ok(test) = parse(&text.join("\n")) {
             exercise(test);

@@ -1,4 +1,4 @@
-//! The instruction set of a kernel: selected by the user, never by the compiler.
+//! The instruction sets for which each kernel is compiled, and which of them this machine supports.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,13 +22,13 @@ pub enum Isa {
     Avx512,
 }
 
-/// The CPU lacks an instruction set.
+/// The CPU, or its operating system, does not support an instruction set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unsupported instruction set {isa}: this CPU has {}", names(available))]
+#[error("unsupported instruction set {isa}: this machine supports {}", names(available))]
 pub struct UnsupportedIsa {
     /// The requested instruction set.
     pub isa: Isa,
-    /// The instruction sets that this CPU has.
+    /// The instruction sets that the machine supports.
     pub available: Vec<Isa>,
 }
 
@@ -53,10 +53,10 @@ impl Isa {
         Self::ALL.into_iter().rfind(|isa| isa.exists()).unwrap_or(Self::Scalar)
     }
 
-    /// Returns an error if this CPU lacks the instruction set.
+    /// Requires that this machine supports it.
     ///
     /// # Errors
-    /// [`UnsupportedIsa`] with the instruction sets that this CPU has.
+    /// [`UnsupportedIsa`] with the instruction sets that it supports.
     pub fn require(self) -> Result<(), UnsupportedIsa> {
         if self.exists() { Ok(()) } else { Err(UnsupportedIsa { isa: self, available: Self::available() }) }
     }
@@ -142,6 +142,6 @@ mod tests {
     #[test]
     fn an_unsupported_isa_is_reported_with_the_supported_ones() {
         let error = UnsupportedIsa { isa: Isa::Avx512, available: vec![Isa::Scalar, Isa::Sse2] };
-        assert_eq!(error.to_string(), "unsupported instruction set avx512: this CPU has scalar, sse2");
+        assert_eq!(error.to_string(), "unsupported instruction set avx512: this machine supports scalar, sse2");
     }
 }

@@ -45,11 +45,15 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// The number of bytes of the colour at the start of a text, if there is one: ECMA-48's SELECT GRAPHIC RENDITION.
+/// The number of bytes of the colour at the start of a text, if there is one: ECMA-48's SELECT GRAPHIC RENDITION with
+/// attributes that our own output has. Others could hide a text: 8 conceals it, and a background of its own colour too.
 fn colour_length(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let end = parameters.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
-    parameters[end..].starts_with('m').then_some("\u{1b}[".len() + end + 1)
+    let is_colour = parameters[..end].split(';').all(|attribute| {
+        attribute.is_empty() || matches!(attribute.parse(), Ok(0_u8..=4 | 22..=24 | 31..=37 | 39 | 90..=97))
+    });
+    (is_colour && parameters[end..].starts_with('m')).then_some("\u{1b}[".len() + end + 1)
 }
 
 #[cfg(test)]
@@ -66,6 +70,8 @@ mod tests {
             ("\u{1b}[2J\u{1b}[1mx\u{1b}[H", "\\u{1b}[2J\u{1b}[1mx\\u{1b}[H"),
             ("50 %\r100 %\u{9b}1A\u{202e}x\u{1b}", "50 %\\u{d}100 %\\u{9b}1A\\u{202e}x\\u{1b}"),
             ("\u{1b}[38;5", "\\u{1b}[38;5"),
+            ("a\u{1b}[8mhidden\u{1b}[0m", "a\\u{1b}[8mhidden\u{1b}[0m"),
+            ("a\u{1b}[31;41mhidden", "a\\u{1b}[31;41mhidden"),
         ] {
             assert_eq!(escape_controls(text), expected);
         }

@@ -1,4 +1,4 @@
-//! Files that get a name when they are complete (O_TMPFILE): however their process ends, nothing of them is left.
+//! Files without a name (O_TMPFILE), which get one when they are complete: if their process dies before, the kernel frees them.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,33 +9,34 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, getxattr, linkat};
 use rustix::io::Errno;
 
-/// Creates a file without a name in the file system of `folder`, with the mode `mode` without the bits of the umask.
-/// `None` where such files are not supported.
+/// Creates a file without a name in the file system of `folder`, with the permissions `mode & !umask`. `None`
+/// where such files are not supported, and without the folder: the caller reports that when it creates a named one.
 ///
 /// # Errors
-/// When nothing can be created in the folder.
+/// Any other than lack of support: no permission, no space.
 pub(crate) fn create(folder: &Path, mode: u32) -> io::Result<Option<File>> {
     let opened = OpenOptions::new().read(true).write(true).mode(mode).custom_flags(libc::O_TMPFILE).open(folder);
     match opened {
         Ok(file) => Ok((has_umask(folder) && descriptor_path(&file).exists()).then_some(file)),
         Err(error) => match Errno::from_io_error(&error) {
-            // A kernel or a file system that does not know the flag takes it for a request to write to the folder. One that is
-            // missing is reported by what the caller does instead.
+            // EISDIR and ENOENT are of kernels that do not know the flag, the others of file systems. ENOENT is also that of a
+            // missing folder.
             Some(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => Ok(None),
             _ => Err(error),
         },
     }
 }
 
-/// Whether the umask applies to unnamed files: before Linux 6.0 only file systems with access control lists apply it.
+/// Whether the umask applies to unnamed files: before Linux 6.0 only on file systems with access control lists. Any other
+/// answer than EOPNOTSUPP is of such a file system: ENODATA without a default list, ERANGE with one.
 fn has_umask(folder: &Path) -> bool {
     getxattr(folder, "system.posix_acl_default", &mut [0_u8; 1][..]) != Err(Errno::OPNOTSUPP)
 }
 
-/// Gives a file a name in the folder in which it was created.
+/// Links the file at a path of the same file system; nothing is replaced.
 ///
 /// # Errors
-/// Also when something of that name exists.
+/// `AlreadyExists` if something is at the path.
 pub(crate) fn link(file: &File, path: &Path) -> io::Result<()> {
     // By its descriptor alone (AT_EMPTY_PATH), only privileged processes may link it.
     Ok(linkat(CWD, descriptor_path(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)

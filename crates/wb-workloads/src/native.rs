@@ -104,7 +104,7 @@ pub fn unsupported_isa(isa: Option<Isa>, facts: &Facts) -> Option<String> {
     let isa = isa?;
     let available: Vec<&str> = available_isas(facts).iter().map(|isa| isa.name()).collect();
     (!available.contains(&isa.name()))
-        .then(|| format!("unsupported instruction set {isa}: this CPU has {}", available.join(", ")))
+        .then(|| format!("unsupported instruction set {isa}: this machine supports {}", available.join(", ")))
 }
 
 /// Reason why a number of threads is too high for a machine, if any: with more than two per CPU a test measures the

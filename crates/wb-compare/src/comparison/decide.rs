@@ -70,7 +70,7 @@ pub enum FinalVerdict {
 }
 
 impl FinalVerdict {
-    /// All verdicts, from best to worst.
+    /// All verdicts, in the order of their declaration.
     pub const ALL: [Self; 16] = [
         Self::Improved,
         Self::Faster,
@@ -126,12 +126,12 @@ impl FinalVerdict {
         }
     }
 
-    /// The verdict on a check that the first build does not have, if only what the judged build has decides.
+    /// The more precise verdict of a check that only the judged build has, `New` or `Invalid`, in place of `Missing`.
     pub(super) fn of_judged_alone(self, judged_alone: Option<Self>) -> Self {
         judged_alone.filter(|_| self == Self::Missing).unwrap_or(self)
     }
 
-    /// Whether it results from two valid numbers.
+    /// Whether it is that of a comparison, even an undecided one, rather than a reason why there is none.
     pub fn is_compared(self) -> bool {
         !matches!(self, Self::New | Self::Missing | Self::Invalid | Self::Incomparable)
     }
@@ -174,16 +174,16 @@ impl FinalVerdict {
 pub(super) struct CheckDecision {
     pub(super) by: ComparisonMethod,
     pub(super) final_verdict: FinalVerdict,
-    /// Whether it is inconclusive because a side has fewer than [`ENOUGH_SAMPLES`], or both a single one, independent of its
-    /// values.
+    /// Whether it is inconclusive for lack of samples, whatever their values: a side has fewer than [`ENOUGH_SAMPLES`], or, if
+    /// statistics were requested, both have a single one.
     pub(super) too_few_samples: bool,
 }
 
 /// Decides a check by the `requested` method, or else by the one that its data permit.
 ///
-/// Without a requested method, statistics decide on Weighbridge's and imported runs, which are inconclusive with too few
-/// samples, and tolerances on folders of run-perf without a noise model, however many samples they have: the method must not change with the
-/// number of samples, or more evidence would decide less.
+/// Without a requested method, statistics decide on recorded and imported runs, which are inconclusive with too few samples;
+/// tolerances decide on folders of run-perf, unless a noise model applies. The number of samples never selects the method:
+/// more evidence would then decide less.
 ///
 /// Attempts that fail significantly more often decide by either method: no tolerance is about them.
 ///
@@ -254,12 +254,12 @@ fn lacks_noise_estimate(check: &statistical::MetricComparison) -> bool {
     check.counts.samples == [1, 1] && check.source.is_none() && !uses_noise_model(check)
 }
 
-/// Whether both sides have samples, and one a single one.
+/// Whether both sides have samples, and at least one of them exactly one.
 fn is_single_sample(check: Option<&statistical::MetricComparison>) -> bool {
     check.is_some_and(|check| check.verdict != Verdict::Missing && check.counts.min_samples() == 1)
 }
 
-/// Whoever gives a noise model wants it to be used.
+/// Whether a noise model applies: to give one is to request statistics.
 fn uses_noise_model(check: &statistical::MetricComparison) -> bool {
     matches!(check.noise, Some(NoiseModelUse::Applied { .. }))
 }

@@ -88,8 +88,8 @@ pub struct ComparisonResult {
     /// What the builds are, if they are parts of one run: the reference, and all that is compared with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_run: Option<WithinRunSummary>,
-    /// The requested method. `None`: statistics if both sides have enough samples; otherwise tolerances for run-perf's
-    /// folders, and no verdict for other runs.
+    /// The requested method. `None`: statistics for recorded and imported runs, and wherever a noise model applies; tolerances
+    /// for run-perf's folders.
     pub method: Option<ComparisonMethod>,
     /// All checks, in the builds' order.
     pub checks: Vec<CheckResult>,

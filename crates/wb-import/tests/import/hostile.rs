@@ -108,6 +108,7 @@ proptest! {
         // Every value of every field is replaced in some case.
         let text = text(EXAMPLES[index].0);
         let fields: Vec<usize> = text.match_indices(':').map(|(position, _)| position + 1).collect();
+        prop_assume!(!fields.is_empty());
         let from = fields[position.index(fields.len())];
         let length = text[from..].find([',', '\n', '}', ']']).unwrap_or(0);
         check_all_formats(&format!("{} {value}{}", &text[..from], &text[from + length..]));

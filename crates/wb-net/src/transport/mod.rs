@@ -126,7 +126,7 @@ pub(crate) fn is_pending(error: &io::Error) -> bool {
 /// How one side closes a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseMode {
-    /// It waits until the other side has closed. So TIME_WAIT is on the other side, whose port is not needed again.
+    /// It ends its direction, and waits until the other side has closed: by then that has read everything.
     Connector,
     /// It closes at once: it has received everything.
     Acceptor,

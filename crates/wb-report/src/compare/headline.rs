@@ -231,13 +231,14 @@ fn join_parts(parts: &[String]) -> String {
     others + last
 }
 
-/// `; what fails is inconclusive: fio bs=4k (iops, -1.20 % [-8.00, +6.00]) and 3 more`, the largest difference first.
+/// `; inconclusive, which fails: fio bs=4k (iops): -1.20 % (-8.00 to +6.00 %) and 3 more`: the check with the largest
+/// difference is named, the first of equal ones.
 fn describe_failing_inconclusive<'a>(
     inconclusive: impl Iterator<Item = &'a CheckResult>,
     check_name: impl Fn(&str) -> String,
 ) -> String {
     let failing: Vec<&CheckResult> = inconclusive.filter(|check| check.fails).collect();
-    let Some(most) = failing.iter().max_by(|one, other| magnitude(one).total_cmp(&magnitude(other))) else {
+    let Some(most) = failing.iter().rev().max_by(|one, other| magnitude(one).total_cmp(&magnitude(other))) else {
         return String::new();
     };
     let others = match failing.len() - 1 {

@@ -47,11 +47,11 @@ pub struct StatusTotals {
 /// The exit status of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComparisonExit {
-    /// No regression.
+    /// Primary checks were compared, without an error, and none fails. Without a better direction, a difference fails nothing.
     Success,
     /// A primary check or a group is worse, or better if gains fail too.
     Regression,
-    /// A primary check is missing or invalid, or a test ended in an error.
+    /// A primary check is missing, invalid or incomparable, or a test ended in an error.
     Incomplete,
     /// No primary check has a number on both sides, and no test ended in an error.
     NothingComparable,
