@@ -62,7 +62,7 @@ impl Reporter {
         Self::start(prepared, slice, "memory-hog", config).await
     }
 
-    /// The reports so far.
+    /// All reports so far; the position of [`Self::new_reports`] stays.
     pub(super) async fn reports<R: DeserializeOwned>(&self) -> Result<Vec<R>, ContentionError> {
         let output = self.process.read_output(OutputStream::Stdout).await?;
         Ok(report_lines::parse(self.program, &output)?.reports)
@@ -76,14 +76,14 @@ impl Reporter {
         Ok(report_lines::parse(self.program, &output[..complete])?.reports)
     }
 
-    /// Whether it runs.
+    /// Whether the process runs.
     pub(super) async fn is_running(&self, prepared: &PreparedWorker) -> Result<bool, ContentionError> {
         let stat = read(prepared.worker(), &format!("/proc/{}/stat", self.process.pid())).await?;
         // Between its end and its reaping it is a zombie.
         Ok(stat.is_some_and(|stat| !stat.rsplit(") ").next().is_some_and(|fields| fields.starts_with('Z'))))
     }
 
-    /// Fails if it does not run any more.
+    /// Requires that the process runs.
     pub(super) async fn require_running(&self, prepared: &PreparedWorker) -> Result<(), ContentionError> {
         if self.is_running(prepared).await? { Ok(()) } else { Err(self.end_reason(prepared).await?) }
     }
@@ -116,14 +116,14 @@ impl Reporter {
         Ok(report_lines::parse(self.program, &output.stdout)?.reports)
     }
 
-    /// Ends it, and returns all its reports. One that has ended already is fine.
+    /// Ends the process, which may have ended by itself, and returns all its reports.
     pub(super) async fn finish<R: DeserializeOwned>(self) -> Result<Vec<R>, ContentionError> {
         self.process.signal(TERMINATE).await?;
         let output = self.process.wait(Some(END_LIMIT)).await?;
         Ok(report_lines::parse(self.program, &output.stdout)?.reports)
     }
 
-    /// Ends it at once.
+    /// Kills the process.
     pub(super) async fn kill(self) -> Result<(), ContentionError> {
         self.process.signal(KILL).await?;
         self.process.wait(Some(END_LIMIT)).await?;

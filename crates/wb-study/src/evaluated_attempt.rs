@@ -17,8 +17,7 @@ pub struct EvaluatedAttempt {
 }
 
 impl EvaluatedAttempt {
-    /// Reads an attempt's values. Artefacts that were modified since are not read. `criteria` determine which metrics
-    /// every sample must have.
+    /// Reads an attempt's values. One whose artefacts were modified is rejected. `criteria` select the primary metrics.
     pub fn evaluate(cell: &dyn TestCell, criteria: &Criteria, attempt: RecordedAttempt) -> Self {
         let completed = attempt.ended.outcome.is_completed();
         let measurement = match (completed, attempt.intact) {
@@ -43,7 +42,7 @@ impl EvaluatedAttempt {
         self.valid().filter(|_| self.attempt.ended.purpose == AttemptPurpose::Sample)
     }
 
-    /// The duration of its measured part in seconds; that of its processes if the test does not distinguish.
+    /// Seconds of the measured part; of the whole processes if the test cannot tell them apart.
     pub fn measured_seconds(&self) -> f64 {
         let reported = self.measurement.as_ref().and_then(|measured| measured.intervals);
         reported.unwrap_or(self.attempt.ended.workload_seconds)
@@ -59,7 +58,7 @@ impl EvaluatedAttempt {
         self.attempt.ended.outcome == AttemptOutcome::Cancelled
     }
 
-    /// Why it has no valid values.
+    /// Its validity or, if it did not complete, its outcome, in words.
     pub fn reason(&self) -> String {
         match &self.measurement {
             Some(measured) => measured.validity.to_string(),

@@ -24,7 +24,7 @@ use crate::schedule::{Rounds, SampleTime};
 /// The file that distinguishes this layout from run-perf's.
 pub(crate) const RUN_FILE: &str = "run.json";
 
-/// The file that identifies this layout if that one is lost.
+/// The file that identifies this layout if [`RUN_FILE`] is lost.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
 /// Why a sample is invalid; `None` if it is not.
@@ -32,8 +32,8 @@ fn invalid_reason(validity: &Validity) -> Option<String> {
     matches!(validity, Validity::Invalid { .. }).then(|| validity.to_string())
 }
 
-/// Parses a result file; `definitions` are those by cell whose keys replace those of the file, given whether any cell is
-/// imported.
+/// Parses a result file. `definitions(has_imported)` returns the recorded definitions by cell, whose keys replace those of the
+/// file.
 ///
 /// Errors: the text is not JSON, or not of this schema.
 pub(super) fn parse(
@@ -103,15 +103,15 @@ fn shortfall(cell: &BorrowedCell<'_>) -> String {
     })
 }
 
-/// The number of its counted samples; `None` if imported from a program that does not record disturbances.
+/// The number of its counted samples; `None` if imported without any that was disturbed: its program may not record that.
 fn sample_counts(cell: &BorrowedCell<'_>) -> Option<SampleCounts> {
     let counted = || cell.attempts.iter().filter(|sample| sample.counted);
     let disturbed = counted().filter(|sample| !sample.disturbances.is_empty()).count();
     (!is_imported(cell) || disturbed > 0).then(|| SampleCounts { counted: counted().count(), disturbed })
 }
 
-/// When each attempt, in time order, had its turn; `None` of those that were imported. Without `rounds`, those of a run
-/// without a journal, each is the next one.
+/// Round and start of each attempt, in time order; `None` if imported. Without `rounds`, in runs without a journal, attempts
+/// count as rounds.
 fn times(cell: &BorrowedCell<'_>, rounds: Option<&Vec<u32>>) -> Vec<Option<SampleTime>> {
     let mut turns = 0;
     let mut time = |attempt: &BorrowedAttempt<'_>| {
@@ -205,7 +205,7 @@ fn add_cell(
 /// metadata or the environment.
 const IGNORED_PROVENANCE: [&str; 7] = ["boot", "host", "kernel", "iterations", "passes", "requests", "solutions"];
 
-/// Adds the programs with which a case was measured: their paths, versions and hashes.
+/// Adds with which programs a case was measured: all provenance but [`IGNORED_PROVENANCE`].
 fn add_programs(parsed: &mut ParsedResult, case: Symbol, provenance: &BTreeMap<Cow<'_, str>, Cow<'_, str>>) {
     let entries = provenance.iter().filter(|(name, _)| !IGNORED_PROVENANCE.contains(&strip_worker(name)));
     let programs: Vec<_> =

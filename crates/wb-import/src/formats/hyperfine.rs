@@ -89,8 +89,8 @@ fn read(text: &str) -> Result<ForeignResults, ReadError> {
 }
 
 impl Command {
-    /// Why no time is valid, if none is. hyperfine subtracts the time of starting its shell, and takes 0 for a run that
-    /// is shorter. Figures of the other runs alone would be too large.
+    /// Why all times are rejected, if one is 0: hyperfine subtracts the time of starting its shell, and takes 0 for a run that
+    /// is shorter. The mean of the other runs alone would be too large.
     fn rejection(&self) -> Option<String> {
         let zeros = self.times.iter().filter(|time| time.0 == Some(0.0)).count();
         let of = self.times.len();

@@ -1,8 +1,9 @@
 //! LU factorization with partial pivoting and solve, by a thread team.
 //!
 //! Right-looking with look-ahead, as HPL does it (A. Petitet et al., netlib.org/benchmark/hpl): while most threads
-//! update the columns on the right, one of them factors the next block of columns, so that no thread waits for it. The
-//! right-hand side is updated along as an additional column; only the back substitution remains at the end.
+//! update the columns on the right, one of them factors the next block of columns, so that the others seldom wait for it.
+//! The right-hand side is updated along as an additional column; only the back substitution remains at the end. So L is not
+//! needed again, and rows on the left of a block are not exchanged.
 
 use super::factor::Factorizer;
 use super::kernel::Kernels;
@@ -15,8 +16,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-/// Columns of the widest strip, the unit of work of one thread, whose solved rows fit into the second-level cache: a
-/// multiple of every tile's width.
+/// Columns of the widest strip, the unit of work of one thread: its solved rows, of the widest panel, fit into a second-level
+/// cache of 512 KiB.
 const WIDEST_STRIP: usize = 240;
 /// Columns of the narrowest strip, except at the right edge.
 const NARROWEST_STRIP: usize = 48;
@@ -38,7 +39,8 @@ pub(super) struct Workspace {
 /// One block of columns: factored during the previous step, applied in this one.
 struct FactorStep {
     cols: Range<usize>,
-    /// The next strip that no thread has taken.
+    /// The next strip that no thread has taken. Each step has its own, so that none is reset while threads draw from it; the
+    /// barriers order what the strips contain.
     ticket: AtomicUsize,
 }
 
@@ -199,6 +201,7 @@ impl Strips {
     fn after(step: &FactorStep, next: Option<&FactorStep>, end: usize, threads: usize) -> Self {
         let next = next.map_or(step.cols.end..step.cols.end, |next| next.cols.clone());
         let rest = next.end..end;
+        // Four strips a thread, so that fast threads take more; a multiple of every kernel's tile.
         let fair = rest.len().div_ceil(4 * threads).next_multiple_of(NARROWEST_STRIP / 2);
         Self { next, rest, width: fair.clamp(NARROWEST_STRIP, WIDEST_STRIP) }
     }

@@ -59,8 +59,8 @@ pub trait Transport: Send {
         Ok(())
     }
 
-    /// Maintains an idle connection: sends buffered data and, where no kernel does it, responds to the other side.
-    /// Returns whether that must be repeated soon.
+    /// Maintains an idle connection: sends buffered data and, for protocols in user space (QUIC), answers the peer. Returns
+    /// whether that must be repeated soon.
     fn maintain(&mut self) -> bool {
         false
     }
@@ -86,7 +86,7 @@ pub trait Transport: Send {
         WaitCondition { fd: Some(self.socket().as_raw_fd()), interest, until: None }
     }
 
-    /// Closes the connection in order, as far as `mode` requires.
+    /// Closes the connection gracefully, as `mode` requires; to be called again while that is pending.
     fn close(&mut self, mode: CloseMode) -> io::Result<()>;
 
     /// The underlying socket.
@@ -102,7 +102,7 @@ pub trait Transport: Send {
         ConnectionInfo::from_socket(self.socket(), self.info_kind())
     }
 
-    /// The same, including the socket's buffers.
+    /// Statistics of the path, and of the socket's buffers.
     fn info(&self) -> ConnectionInfo {
         self.path_info().with_buffers(self.socket(), self.info_kind())
     }

@@ -7,7 +7,7 @@ use super::element::{Element, format_pixels};
 use super::scale::Scale;
 use super::{Chart, Drawing, truncate_to_width};
 
-/// A curve to draw.
+/// A chart of several curves.
 #[derive(Debug, Clone, Copy)]
 pub struct CurveChart<'a>(pub &'a CurveSet);
 
@@ -137,7 +137,7 @@ const STROKES: [&str; STYLES] = ["l0", "l1", "l2", "l3"];
 const LABEL_CLASSES: [&str; STYLES] = ["t0", "t1", "t2", "t3"];
 const DASHES: [&str; 3] = ["", " dash-1", " dash-2"];
 
-/// Draws the intervals of neighbouring points as a band; none if no point has one.
+/// Fills the area between the ends of the intervals, over points without one; `None` if fewer than two have one.
 fn interval_band(line: &SummaryCurve, x: &Scale, y: &Scale, style: usize) -> Option<Element> {
     let ends: Vec<(f64, f64, f64)> = line
         .points
@@ -165,7 +165,8 @@ pub(super) fn path_data(points: impl IntoIterator<Item = (f64, f64)>) -> String 
     d
 }
 
-/// Draws a point of a line; each line has its own shape.
+/// Draws a point of a line. Shapes and colours repeat after [`STYLES`] lines, which only the dashes of the curves then tell
+/// apart.
 fn draw_point(
     point: &SummaryPoint,
     x: &Scale,

@@ -112,7 +112,7 @@ fn pdf_file(spec: &FormatSpec) -> Option<OutputPath> {
 pub(crate) struct BenchSelection {
     run: RunFolder,
     history: SequenceHistory,
-    /// Specifications; empty: all.
+    /// Selections as typed; none: all.
     words: Vec<String>,
 }
 
@@ -281,7 +281,7 @@ impl BenchSelection {
         }
     }
 
-    /// An error that names the benches that exist, and the missing kind.
+    /// The error for what the run does not have, with the benches that it has.
     fn nothing_of(&self, what: &str) -> Error {
         let present: Vec<String> = self.history.instances().iter().map(ToString::to_string).collect();
         let unfinished: Vec<String> = self.history.unfinished().iter().map(ToString::to_string).collect();
