@@ -45,7 +45,7 @@ impl<'a> Judgement<'a> {
     /// Judges the last build, and with the history those before it, against the first.
     pub fn new(builds: &'a Builds, models: &Models, options: &'a JudgementOptions) -> Self {
         let by_tolerance = tolerance::compare(builds, &models.tolerance, &options.tolerance);
-        let last = builds.list().len() - 1;
+        let last = builds.list().len().saturating_sub(1);
         let first_judged = if options.has_history { 1 } else { last };
         let against = |build| {
             (build >= first_judged)
