@@ -16,5 +16,6 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let families = || families::simulate(&families::POPULATIONS, &families::CASES);
-    page::print_or_write("ab", || table::tables(&stopping::simulate(), &families(), &designs::simulate()))
+    let rows = || stopping::simulate(&populations::Population::ALL);
+    page::print_or_write("ab", || table::tables(&rows(), &families(), &designs::simulate()))
 }

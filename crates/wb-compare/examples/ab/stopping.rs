@@ -48,8 +48,8 @@ pub(crate) struct SimulationResult {
     pub(crate) blocks: f64,
 }
 
-/// Simulates every population.
-pub(crate) fn simulate() -> Vec<PopulationResult> {
+/// Simulates these populations, each with its own random numbers.
+pub(crate) fn simulate(populations: &[Population]) -> Vec<PopulationResult> {
     let rule = |variants, options| SequentialTest::new(1, variants, options).expect("30 blocks are enough");
     let [two, strict, four] = [rule(2, OPTIONS), rule(2, STRICT), rule(4, OPTIONS)];
     let row = |population| PopulationResult {
@@ -59,7 +59,7 @@ pub(crate) fn simulate() -> Vec<PopulationResult> {
         four: outcome(&four, population, &[1.0; 4]),
         more: outcome(&two, population, &[1.0, 1.1]),
     };
-    Population::ALL.into_par_iter().map(row).collect()
+    populations.par_iter().map(|population| row(*population)).collect()
 }
 
 fn outcome(rule: &SequentialTest, population: Population, factors: &[f64]) -> SimulationResult {

@@ -418,13 +418,10 @@ fn false_verdicts(draw: Draw, sides: [&[usize]; 2], options: &Options, repetitio
 
 /// Runs do not differ, so that the samples alone decide. In a family of 200 checks the first one that differs needs a level of
 /// about 1/4000, which ten times that level stands for.
-#[test]
-fn equal_sides_of_uneven_sizes_seldom_differ_whatever_their_shape() {
+fn equal_sides_seldom_differ_whatever_their_shape(sizes: &[[&[usize]; 2]]) {
     const RATES: [(f64, f64); 2] = [(0.05, 0.06), (0.0025, 0.0125)];
-    let sizes: [[&[usize]; 2]; 7] =
-        [[&[7], &[40]], [&[6], &[30]], [&[13], &[100]], [&[10], &[50]], [&[7], &[40; 5]], [&[6], &[6]], [&[20], &[20]]];
     for (name, draw) in POPULATIONS {
-        for [one, other] in sizes {
+        for &[one, other] in sizes {
             for (error_rate, limit) in RATES {
                 let options = Options { error_rate, run_noise: RunPrior::NONE, ..Options::default() };
                 let rate = false_verdicts(draw, [one, other], &options, 400);
@@ -432,4 +429,16 @@ fn equal_sides_of_uneven_sizes_seldom_differ_whatever_their_shape() {
             }
         }
     }
+}
+
+#[test]
+fn equal_sides_of_uneven_sizes_seldom_differ_whatever_their_shape() {
+    equal_sides_seldom_differ_whatever_their_shape(&[[&[7], &[40]], [&[7], &[40; 5]], [&[6], &[6]]]);
+}
+
+#[test]
+#[ignore = "simulates for half a minute: make test-long"]
+fn soak_equal_sides_of_further_sizes_seldom_differ_whatever_their_shape() {
+    let sizes: [[&[usize]; 2]; 4] = [[&[6], &[30]], [&[13], &[100]], [&[10], &[50]], [&[20], &[20]]];
+    equal_sides_seldom_differ_whatever_their_shape(&sizes);
 }
