@@ -3,7 +3,7 @@
 //! | path | content |
 //! |---|---|
 //! | `run/` | the run folder |
-//! | `bin/weighbridge` | the program |
+//! | `bin/weighbridge`, `bin/weighbridge-agent` | the program, and that of workers |
 //! | `schemas/` | the JSON Schemas of its files and outputs |
 //! | `inputs/` | the plans, the recorded commands, the environment, the peers files |
 //! | `programs/`, `sources/` | what the run was measured with, from its `inputs.json` |
@@ -48,6 +48,8 @@ pub struct SnapshotRequest<'a> {
     /// The version of the program.
     pub version: &'a str,
     pub program: &'a Path,
+    /// What it starts on workers.
+    pub worker_program: &'a Path,
     /// The names and texts of the JSON Schemas.
     pub schemas: Vec<(String, String)>,
     pub commands: Vec<RerunCommand>,
@@ -131,6 +133,7 @@ pub fn snapshot(request: SnapshotRequest<'_>, output: &Path) -> Result<ArchiveSu
     let mut contents = Contents::default();
     add_run(&mut contents, run, &[])?;
     contents.add_file("bin/weighbridge", request.program, Some(PROGRAM_MODE))?;
+    contents.add_file("bin/weighbridge-agent", request.worker_program, Some(PROGRAM_MODE))?;
     for (name, text) in request.schemas {
         contents.add_generated(&format!("schemas/{name}.json"), text.into_bytes(), FILE_MODE)?;
     }

@@ -57,7 +57,7 @@ pub struct Invocation {
     pub started: String,
     /// The version of this program.
     pub version: String,
-    /// The hash of this program's binary.
+    /// The hash of the binary that measures (`weighbridge-agent`), or of the one that imported or merged.
     pub program_sha256: String,
     /// The command line, with secrets masked.
     pub command: Vec<String>,

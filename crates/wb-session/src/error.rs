@@ -7,6 +7,7 @@ use wb_profile::{ProfileCatalogError, ProfileSelectionError};
 
 use crate::bisect::BisectError;
 use crate::hosts::HostError;
+use crate::program::WORKER_PROGRAM;
 use crate::variants::VariantsError;
 
 /// An error that ends a session, or that it reports as a warning.
@@ -42,6 +43,11 @@ pub enum SessionError {
         /// Its path in backticks, or what it is.
         subject: String,
         source: std::io::Error,
+    },
+    #[error("`{WORKER_PROGRAM}` is not there: it runs what is measured, on this machine and on others")]
+    NoWorkerProgram {
+        /// Paths at which it may be.
+        places: Vec<PathBuf>,
     },
     /// A host that cannot be reached.
     #[error(transparent)]
@@ -189,6 +195,10 @@ impl SessionError {
             Self::Bisect(error) => return error.help(),
             Self::Variants(error) => return error.help(),
             Self::UnmatchedSelection { help, .. } => return Some(help.clone()),
+            Self::NoWorkerProgram { places } => {
+                let places: Vec<String> = places.iter().map(|place| format!("`{}`", place.display())).collect();
+                return Some(format!("install both programs of a package together: it is expected at {}", places.join(" or ")));
+            }
             Self::EmptyPlan { skipped: 0, .. } => {
                 "add a test: `[[test]]` with `name = \"himeno\"`; `weighbridge list` shows all tests"
             }

@@ -19,7 +19,7 @@ use crate::hosts::{
 };
 use crate::options::{RunFolderOptions, SessionOptions};
 use crate::profile_run::mask_metadata;
-use crate::program::{current_program_hash, runtime};
+use crate::program::{worker_program_hash, runtime};
 use crate::publishing::{PublishConfig, PublishState, publish_run};
 use crate::request::MeasureRequest;
 use crate::result::MeasureResult;
@@ -118,7 +118,7 @@ impl<'a> MeasureSession<'a> {
             return Err(SessionError::SeveralProfiles { command, profiles: profiles.len() });
         }
         refuse_local_kernel_arguments(&profiles, &self.options.hosts)?;
-        let program_sha256 = current_program_hash()?;
+        let program_sha256 = worker_program_hash()?;
         // Only a folder in which nothing happened to a machine is removed again after an error.
         let is_new = !self.folder().join("run.json").is_file();
         begin_run(self.folder(), self.to_record())?;

@@ -13,7 +13,7 @@ use wb_sys::programs::is_program;
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 use crate::measure::cancel_on_signals;
-use crate::program::{current_program, runtime};
+use crate::program::{worker_program, runtime};
 
 /// run-perf's name for publishing to pbench's server.
 const RUN_PERF_KEY: &str = "pbench_server_publish";
@@ -57,7 +57,7 @@ impl PublishConfig {
     /// Starts the publisher in the current runtime.
     pub(crate) async fn start_publisher(config: Option<&Self>) -> Result<Option<Publisher>, SessionError> {
         let Some(Self { words, metadata }) = config else { return Ok(None) };
-        let controller = Controller::start(&current_program()?).await?;
+        let controller = Controller::start(&worker_program()?).await?;
         Ok(Some(Publisher::new(words.clone(), metadata.clone(), controller)))
     }
 }

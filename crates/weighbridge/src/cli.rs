@@ -2,6 +2,7 @@
 //!
 //! Start with [`Cli`] and [`Command`]; the arguments of each command are in a file of their own.
 
+pub(crate) mod agent;
 pub(crate) mod archive;
 pub(crate) mod bisect;
 pub(crate) mod clean;
@@ -45,6 +46,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use crate::cli::run_perf::PROGRAMS;
 use crate::exit;
 
+pub(crate) use agent::{AgentCli, AgentCommand, TuneHere};
 pub(crate) use command::Command;
 pub(crate) use console::{Colour, ConsoleFlags};
 pub(crate) use doctor::DoctorArgs;

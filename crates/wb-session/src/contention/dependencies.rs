@@ -10,7 +10,7 @@ use wb_contention_worker::{BlockDevice, Enforcement, Needs, Requirement, require
 
 use super::preparation::enforcement;
 use crate::error::SessionError;
-use crate::program::current_program;
+use crate::program::worker_program;
 
 /// A requirement of contention benches on this machine
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -46,7 +46,7 @@ pub enum DependencyState {
 /// # Errors
 /// If the agent cannot be started, or the device is unknown.
 pub async fn dependencies(specs: &[BenchSpec], dir: &Path, device: &str) -> Result<Vec<Dependency>, SessionError> {
-    let worker = Worker::local(&current_program()?).await?;
+    let worker = Worker::local(&worker_program()?).await?;
     let checked = check(&worker, specs, dir, device).await;
     let closed = worker.close().await;
     let checked = checked?;

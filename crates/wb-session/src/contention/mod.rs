@@ -47,7 +47,7 @@ pub use self::dependencies::{Dependency, DependencyState, dependencies};
 use self::failure::{failure, names, worker_failure};
 use crate::error::SessionError;
 use crate::measure::cancel_on_signals;
-use crate::program::current_program;
+use crate::program::worker_program;
 
 /// What all stages of a sequence are measured with.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ impl WorkerRunners {
     pub fn local(request: &SequenceRequest) -> Result<Self, SessionError> {
         let dir = &request.options.dir;
         let options = ContentionOptions {
-            program: current_program()?,
+            program: worker_program()?,
             dir: std::path::absolute(dir).map_err(SessionError::file("locate", dir))?,
             device: request.system.device.name.clone(),
             mem_avail: request.options.mem_avail,

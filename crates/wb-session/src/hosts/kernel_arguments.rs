@@ -14,7 +14,7 @@ use super::{ConnectedHosts, HostError};
 use crate::error::SessionError;
 use crate::event::SessionEvent;
 use crate::options::HostOptions;
-use crate::program::{program_for, read_program};
+use crate::program::{program_for, read_worker_program};
 
 /// A host whose kernel was reset, with the arguments that were removed, or the error.
 pub type KernelReset = (WorkerName, Result<String, RebootError>);
@@ -47,7 +47,7 @@ impl ConnectedHosts {
                 continue;
             };
             // Few hosts need it, and it is large.
-            let program = read_program()?;
+            let program = read_worker_program()?;
             let (worker, boot) = (member.worker.clone(), member.facts.boot_id.clone());
             all.push(match reboot(worker, &boot, &Boot::Default, host, &program, &self.options, limit).await {
                 Ok(connected) => {

@@ -21,7 +21,7 @@ use self::host_selection::{RequestedHost, RequestedHosts, resolve_hosts};
 use crate::error::SessionError;
 use crate::event::{EventSink, HostEvent};
 use crate::options::{HostOptions, HostSelection};
-use crate::program::{current_program, read_program};
+use crate::program::{worker_program, read_worker_program};
 
 pub use self::error::HostError;
 pub use self::kernel_arguments::KernelReset;
@@ -133,7 +133,7 @@ async fn connect_requested(
     let all_local = places.iter().all(|place| matches!(place, RequestedHost::Local { .. }));
     for place in &places {
         let RequestedHost::Local { name, params } = place else { continue };
-        let worker = Worker::local_named(name.clone(), &current_program()?).await?;
+        let worker = Worker::local_named(name.clone(), &worker_program()?).await?;
         let address = all_local.then(|| LOOPBACK.to_owned());
         let connection = HostConnection { params: (**params).clone(), address: None };
         host_selection::report_mismatches(&worker, &connection.params, events).await?;
@@ -173,7 +173,7 @@ async fn connect_remotes(
         sink.emit_host(host, HostEvent::Transfer(transfer));
     });
     let options = ConnectOptions { progress, ..connect_options(host_options) };
-    for connected in connect_all(hosts, &read_program()?, &options).await {
+    for connected in connect_all(hosts, &read_worker_program()?, &options).await {
         match connected {
             Ok(connected) => {
                 host_selection::report_host(&connected, events).await?;
@@ -197,7 +197,7 @@ async fn connect_remotes(
 /// # Errors
 /// When its agent cannot be started.
 pub async fn local_worker() -> Result<Worker, SessionError> {
-    Ok(Worker::local(&current_program()?).await?)
+    Ok(Worker::local(&worker_program()?).await?)
 }
 
 impl ConnectedHosts {

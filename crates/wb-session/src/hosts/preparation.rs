@@ -21,7 +21,7 @@ use super::{ConnectedHosts, HostError, connect_requested, targets};
 use crate::error::SessionError;
 use crate::event::{EventSink, HostEvent, SessionEvent};
 use crate::options::{HostOptions, PreparationOptions};
-use crate::program::{current_program, program_for};
+use crate::program::{worker_program, program_for};
 
 /// Preparation of hosts and workers before measuring.
 pub struct HostPreparation {
@@ -225,7 +225,7 @@ async fn provision_hosts(
     folder: &Path,
     events: &EventSink,
 ) -> Result<ExcludedHosts, SessionError> {
-    let controller = Controller::start(&current_program()?).await?;
+    let controller = Controller::start(&worker_program()?).await?;
     let ssh_config = host_options.selection.ssh_config.as_deref();
     let targets = targets::resolve_targets(requested, &ready.provisioners, host_options, &controller).await?;
     let context = ProvisionContext { controller: &controller, ssh_config };

@@ -23,7 +23,7 @@ use crate::error::SessionError;
 use crate::event::{EventSink, HostEvent};
 use crate::knob_sets::all_sets;
 use crate::options::HostOptions;
-use crate::program::read_program;
+use crate::program::read_worker_program;
 
 /// The available profiles, including those of asset folders.
 ///
@@ -87,7 +87,7 @@ impl ConnectedHosts {
         let notify = |host: &WorkerName, step: String| {
             self.events.emit_host(host, HostEvent::ProfileStep(step));
         };
-        let (program, sets) = (read_program()?, all_sets()?);
+        let (program, sets) = (read_worker_program()?, all_sets()?);
         let context = self.apply_context(&program, &sets, &notify);
         let step = if named.profile.guests.is_some() { PreparationKind::Guests } else { PreparationKind::Profile };
         let hosts = self.iter().map(|(member, _)| member.worker.name().clone()).collect();
@@ -136,7 +136,7 @@ impl ConnectedHosts {
         if named.profile.is_empty() {
             return Ok(Vec::new());
         }
-        let (program, sets) = (read_program()?, all_sets()?);
+        let (program, sets) = (read_worker_program()?, all_sets()?);
         let context = self.apply_context(&program, &sets, &|_, _| {});
         let each = self.iter().map(|(member, reached)| {
             let (host, context) = (reached.profile_host(&member.worker), &context);

@@ -6,7 +6,7 @@ use wb_model::WorkerName;
 
 use super::ConnectedHosts;
 use crate::error::SessionError;
-use crate::program::{current_program, read_program};
+use crate::program::{worker_program, read_worker_program};
 
 impl ConnectedHosts {
     /// Replaces the agent of a host that could not be reverted; the new one reverts what is still changed there.
@@ -50,8 +50,8 @@ impl ConnectedHosts {
         let host = self.remotes.iter().find(|host| host.name == *name);
         let start = async || {
             Ok(match host {
-                None => Worker::local_named(name.clone(), &current_program()?).await?,
-                Some(host) => connect(host, &read_program()?, &self.options).await?.worker,
+                None => Worker::local_named(name.clone(), &worker_program()?).await?,
+                Some(host) => connect(host, &read_worker_program()?, &self.options).await?.worker,
             })
         };
         let worker = start().await.map_err(cannot_start)?;

@@ -13,7 +13,7 @@ use super::host_selection::{RequestedHost, RequestedHosts, implicit_local_params
 use super::{connect_options, local_worker};
 use crate::error::SessionError;
 use crate::options::HostOptions;
-use crate::program::read_program;
+use crate::program::read_worker_program;
 
 /// Time limit for `ssh -G`, which prints the effective configuration.
 const SSH_CONFIG_TIMEOUT: Nanos = Nanos(10_000_000_000);
@@ -84,7 +84,7 @@ async fn fill_machine(
 ) -> Result<(), SessionError> {
     let worker: Worker = match place {
         RequestedHost::Local { .. } => local_worker().await?,
-        RequestedHost::Remote(host) => match connect(host, &read_program()?, &connect_options(host_options)).await {
+        RequestedHost::Remote(host) => match connect(host, &read_worker_program()?, &connect_options(host_options)).await {
             Ok(connected) => connected.worker,
             Err(_) => return Ok(()),
         },

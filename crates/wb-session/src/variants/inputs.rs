@@ -8,7 +8,7 @@ use wb_results::CellResult;
 use wb_test::{BUILT_PREFIX, BuildInputs, DEFINITION_FILE_PREFIX, DEFINITION_SHA256, Registry};
 
 use crate::error::SessionError;
-use crate::program::current_program_hash;
+use crate::program::worker_program_hash;
 
 /// Suffix of provenance keys whose values are hashes of programs; `@WORKER` may follow.
 const SHA256_SUFFIX: &str = " sha256";
@@ -55,7 +55,7 @@ pub(super) fn measured_inputs(cell: &CellResult, registry: &Registry) -> Result<
         inputs.programs.insert(DEFINITION.to_owned(), hash.clone());
     }
     if registry.is_native(cell.id.test.as_str()) {
-        let hash = current_program_hash()?;
+        let hash = worker_program_hash()?;
         inputs.programs.entry(OWN_PROGRAM.to_owned()).or_insert(hash);
     }
     Ok(inputs)

@@ -136,19 +136,13 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         name: Option<SchemaName>,
     },
-    /// Run one kernel or workload in this process and print its report; used for samples
+    /// Run one kernel or workload as samples do, with `weighbridge-agent`, and print its report
     Exec {
         /// Kernel to run
         #[arg(value_enum)]
         kernel: exec::Kernel,
         /// Configuration of the kernel, as JSON
         config: String,
-    },
-    /// Execute a controller's order on this machine's image cache
-    #[command(hide = true)]
-    Images {
-        /// The order as JSON
-        order: String,
     },
     /// Measure, with the options of run-perf's program of this name; its command line is translated into `run`
     #[command(hide = true, args_override_self = true, infer_long_args = true, disable_version_flag = true)]
@@ -167,7 +161,4 @@ pub(crate) enum Command {
     /// `strip`
     #[command(hide = true, args_override_self = true, infer_long_args = true, disable_version_flag = true)]
     StripRunPerf(run_perf::StripRunPerfArgs),
-    /// Run as the agent, over standard input and output
-    #[command(hide = true)]
-    Agent,
 }

@@ -7,7 +7,7 @@ use wb_archive::{ArchiveSummary, SnapshotRequest, UnpackError};
 use wb_model::{Unit, pluralize};
 use wb_record::{RunFolder, RunInputs};
 use wb_session::declare_secrets;
-use wb_session::program::{current_program, current_program_hash};
+use wb_session::program::{current_program, current_program_hash, worker_program, worker_program_hash};
 use wb_sys::FileLock;
 
 use super::contention::{ReadTarget, unselected_folders};
@@ -48,6 +48,7 @@ pub(crate) fn snapshot(args: &SnapshotArgs, console: &Console) -> Result<Exit, E
         run_inputs: &run_inputs,
         version: env!("CARGO_PKG_VERSION"),
         program: &current_program()?,
+        worker_program: &worker_program()?,
         schemas: all_schemas()?.into_iter().collect(),
         commands,
         recorded_commands,
@@ -128,7 +129,8 @@ impl LockedRun {
 /// A note if this program is not the one that measured.
 fn program_note(run: &RunFolder) -> Result<Option<String>, Error> {
     let Some(invocation) = run.run_file()?.invocations.pop() else { return Ok(None) };
-    let is_same = invocation.program_sha256 == current_program_hash()?;
+    // Imported and merged runs have the hash of the program that made them.
+    let is_same = [worker_program_hash()?, current_program_hash()?].contains(&invocation.program_sha256);
     Ok((!is_same).then(|| {
         format!(
             "the run was measured by another build of weighbridge ({}); the snapshot has this one",

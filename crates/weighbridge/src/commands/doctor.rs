@@ -24,11 +24,16 @@ pub(crate) fn doctor(args: &DoctorArgs, console: &Console) -> Result<Exit, Error
         let output = if args.json { OutputMode::Json } else { OutputMode::Rendered(&render) };
         return run_on_hosts(&args.hosts, &words, output, console);
     }
+    diagnose(args.all, args.json, console)
+}
+
+/// Diagnoses this machine.
+pub(super) fn diagnose(all: bool, json: bool, console: &Console) -> Result<Exit, Error> {
     let diagnosis = wb_knobs::doctor(&SysRoot::real());
-    if args.json {
+    if json {
         print_json(&diagnosis)?;
     } else {
-        print_text(&render_diagnosis(&diagnosis, None, args.all, console))?;
+        print_text(&render_diagnosis(&diagnosis, None, all, console))?;
     }
     Ok(if diagnosis.is_quiet() { Exit::Success } else { Exit::Incomplete })
 }

@@ -1,14 +1,17 @@
-//! Internal commands that run inside this process: a compute kernel, an image order, or the agent.
+//! Commands of the agent's program that run inside its process: a compute kernel, an image order, or the agent.
 
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
+use clap::ValueEnum;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wb_contention_worker::io_latency::{LatencyReport, WatchConfig, watch};
 use wb_diagnostics::humanize_serde_error;
 use wb_kernels::{himeno, linpack, memory_hog, ramspeed};
 use wb_net::ceiling;
-use wb_session::program::runtime;
+use wb_session::program::{current_program, runtime, worker_program};
 use wb_sys::SysRoot;
 use wb_workloads::fio::device;
 
@@ -17,6 +20,16 @@ use crate::cli::exec::Kernel;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::print_text;
+
+/// Runs `exec` of the agent's program instead of this one: samples are measured with that.
+pub(crate) fn replace_process(kernel: Kernel, config: &str) -> Error {
+    let program = match worker_program() {
+        Ok(program) => program,
+        Err(error) => return error.into(),
+    };
+    let name = kernel.to_possible_value().map(|value| value.get_name().to_owned());
+    Error::file("start", &program)(Command::new(&program).arg("exec").args(name).arg(config).exec())
+}
 
 /// Runs a kernel and prints its report as one line of JSON.
 pub(crate) fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
@@ -28,7 +41,7 @@ pub(crate) fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
         Kernel::CeilingServer => serve_ceiling(config),
         Kernel::CeilingClient => run_kernel(config, |address: &String| ceiling::measure(address, &ceiling_token()?)),
         Kernel::Hashd => hashd::exec(&parse_config(config)?),
-        Kernel::HashdParams => hashd::exec_sizing(parse_config(config)?),
+        Kernel::HashdParams => hashd::exec_sizing(parse_config(config)?, current_program()?),
         Kernel::MemoryHog => run_memory_hog(&parse_config(config)?),
         Kernel::HoldDevice => Ok(hold_device(config)),
         Kernel::IoLatency => watch_io_latency(&parse_config(config)?),

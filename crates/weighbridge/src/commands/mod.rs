@@ -32,7 +32,9 @@ mod variants;
 
 use std::path::PathBuf;
 
-use crate::cli::{Cli, Command};
+use wb_session::program::current_program;
+
+use crate::cli::{AgentCommand, Cli, Command};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -68,12 +70,10 @@ pub(crate) fn run_command(command: Command, folder: Option<PathBuf>, console: &C
         Command::Clean(args) => clean::clean(&args, console),
         Command::Profile { command } => profile::profile(&command, console),
         Command::Schema { name } => schema::print_schema(name),
-        Command::Exec { kernel, config } => exec::exec(kernel, &config),
+        Command::Exec { kernel, config } => Err(exec::replace_process(kernel, &config)),
         Command::Hashd(args) => hashd::hashd(&args, console),
         Command::Deps(args) => contention::deps(&args, console),
         Command::Merge(args) => contention::merge(&args, folder),
-        Command::Images { order } => exec::run_image_order(&order),
-        Command::Agent => exec::serve_agent(),
         Command::RunPerf(args) => run_perf::run(&args, console),
         Command::ComparePerf(args) => run_perf::compare(&args, console),
         Command::AnalyzePerf(args) => run_perf::analyze(&args, console),
@@ -94,5 +94,17 @@ pub(crate) fn run_command(command: Command, folder: Option<PathBuf>, console: &C
             man::write_pages(&folder)?;
             Ok(Exit::Success)
         }
+    }
+}
+
+/// Runs a command of the agent's program.
+pub(crate) fn run_agent_command(command: AgentCommand, console: &Console) -> Result<Exit, Error> {
+    match command {
+        AgentCommand::Agent => exec::serve_agent(),
+        AgentCommand::Exec { kernel, config } => exec::exec(kernel, &config),
+        AgentCommand::Images { order } => exec::run_image_order(&order),
+        AgentCommand::Net { command } => net::net(*command, console),
+        AgentCommand::Doctor { all, json } => doctor::diagnose(all, json, console),
+        AgentCommand::Tune { command } => tune::tune_here(&command, &current_program()?, console),
     }
 }

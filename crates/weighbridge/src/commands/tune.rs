@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use wb_agent::Worker;
 use wb_diagnostics::{help_with_suggestion, suggest};
 use wb_knobs::knob::KnobKind;
 use wb_knobs::target::join_names;
@@ -12,15 +13,15 @@ use wb_knobs::tune::{
 use wb_knobs::{KnobSet, knobs};
 use wb_model::pluralize;
 use wb_report::text::{Align, Style, Table, TableCell, Tone};
-use wb_session::hosts::local_worker;
 use wb_session::knob_sets::{all_sets, read_set, user_set_file};
-use wb_session::program::runtime;
+use wb_session::program::{runtime, worker_program};
 use wb_session::remote::RemoteArgument;
 use wb_sys::undo::{Change, ConflictPolicy, ManagedResource, ResetSetting, RevertError, RevertOutcome, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
 use super::remote::{OutputMode, run_on_hosts};
-use crate::cli::tune::{TuneApplyArgs, TuneCommand, TuneRevertArgs, TuneStatusArgs};
+use crate::cli::TuneHere;
+use crate::cli::tune::TuneCommand;
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -44,9 +45,18 @@ pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Err
         return run_on_hosts(machines, &words, output, console);
     }
     match command {
-        TuneCommand::Status(args) => status(args, console),
-        TuneCommand::Apply(args) => apply(args, console),
-        TuneCommand::Revert(args) => revert(args, console),
+        TuneCommand::Status(args) => status(&args.what, args.json, console),
+        TuneCommand::Apply(args) => apply(&args.what, args.json, console),
+        TuneCommand::Revert(args) => revert(args.force, args.json, &worker_program()?, console),
+    }
+}
+
+/// Runs a subcommand of `tune` on this machine; `agent` is the program of its agent.
+pub(super) fn tune_here(command: &TuneHere, agent: &Path, console: &Console) -> Result<Exit, Error> {
+    match command {
+        TuneHere::Status { what, json } => status(what, *json, console),
+        TuneHere::Apply { what, json } => apply(what, *json, console),
+        TuneHere::Revert { force, json } => revert(*force, *json, agent, console),
     }
 }
 
@@ -70,13 +80,13 @@ pub(crate) struct RevertedChange {
     undone: RevertOutcome,
 }
 
-fn status(args: &TuneStatusArgs, console: &Console) -> Result<Exit, Error> {
+fn status(what: &[String], json: bool, console: &Console) -> Result<Exit, Error> {
     let sys = SysRoot::real();
-    let sets = parse_sets(&args.what)?;
+    let sets = parse_sets(what)?;
     let would = plan_all(&sys, &sets);
     let exit = tune_exit(&sets, &would);
     let status = TuneStatus { changed: UndoLog::changes(&sys)?, planned: would.concat() };
-    if args.json {
+    if json {
         print_json(&status)?;
         return Ok(exit);
     }
@@ -90,7 +100,7 @@ fn status(args: &TuneStatusArgs, console: &Console) -> Result<Exit, Error> {
         let what = change.resource.description();
         text += &console.stdout_style.indent(2, &format!("{what} was {} (by {})", format_before(change), change.owner));
     }
-    text += &if args.what.is_empty() {
+    text += &if what.is_empty() {
         render_set_list()?
     } else {
         format!("\n{}", render_tuned(&status.planned, console.stdout_style))
@@ -113,15 +123,15 @@ fn tune_exit(sets: &[KnobSet], tuned: &[Vec<KnobResult>]) -> Exit {
     if sets.iter().zip(tuned).any(falls_short) { Exit::Incomplete } else { Exit::Success }
 }
 
-fn apply(args: &TuneApplyArgs, console: &Console) -> Result<Exit, Error> {
+fn apply(what: &[String], json: bool, console: &Console) -> Result<Exit, Error> {
     let sys = SysRoot::real();
-    let sets = parse_sets(&args.what)?;
-    let mut log = open_undo_log(&sys, &format!("tune apply {}", args.what.join(" ")))?;
+    let sets = parse_sets(what)?;
+    let mut log = open_undo_log(&sys, &format!("tune apply {}", what.join(" ")))?;
     warn_running();
     let tuned = apply_all(&sys, &sets, &mut log)?;
     let exit = tune_exit(&sets, &tuned);
     let tuned = tuned.concat();
-    if args.json {
+    if json {
         print_json(&tuned)?
     } else {
         print_text(&render_tuned(&tuned, console.stdout_style))?
@@ -149,9 +159,9 @@ fn warn_running() {
     }
 }
 
-fn revert(args: &TuneRevertArgs, console: &Console) -> Result<Exit, Error> {
+fn revert(force: bool, json: bool, agent: &Path, console: &Console) -> Result<Exit, Error> {
     let sys = SysRoot::real();
-    let conflict = if args.force { ConflictPolicy::Overwrite } else { ConflictPolicy::Keep };
+    let conflict = if force { ConflictPolicy::Overwrite } else { ConflictPolicy::Keep };
     let (undone, failed) = if UndoLog::exists(&sys)? {
         let mut log = open_undo_log(&sys, "tune revert")?;
         if log.open_changes().next().is_some() {
@@ -165,7 +175,7 @@ fn revert(args: &TuneRevertArgs, console: &Console) -> Result<Exit, Error> {
         (Vec::new(), None)
     };
     if undone.is_empty() && failed.is_none() {
-        if args.json {
+        if json {
             print_json(&Vec::<RevertedChange>::new())?
         } else {
             print_text("nothing is changed on this machine\n")?
@@ -175,10 +185,10 @@ fn revert(args: &TuneRevertArgs, console: &Console) -> Result<Exit, Error> {
     let reverted: Vec<RevertedChange> =
         undone.into_iter().map(|(change, undone)| RevertedChange { change, undone }).collect();
     if reverted.iter().any(|reverted| reverted.change.owner == wb_agent::RUN) {
-        remove_leftovers()?;
+        remove_leftovers(agent)?;
     }
     let is_left = reverted.iter().any(|reverted| matches!(reverted.undone, RevertOutcome::Conflict { .. }));
-    if args.json {
+    if json {
         print_json(&reverted)?;
         return Ok(revert_exit(is_left, failed, console));
     }
@@ -202,8 +212,8 @@ fn revert(args: &TuneRevertArgs, console: &Console) -> Result<Exit, Error> {
 }
 
 /// Removes the files, keys and control groups of killed runs, as each agent does when it starts.
-fn remove_leftovers() -> Result<(), Error> {
-    runtime()?.block_on(async { local_worker().await?.close().await.map_err(Error::from) })
+fn remove_leftovers(agent: &Path) -> Result<(), Error> {
+    runtime()?.block_on(async { Worker::local(agent).await?.close().await.map_err(Error::from) })
 }
 
 /// The exit status of a revert that may be partial, after its results were printed.

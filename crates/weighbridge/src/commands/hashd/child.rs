@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::ControlFlow;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,6 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use wb_hashd::sizing::{DisturbanceMonitor, Observation, SizingConfig, SizingError, SizingWorkload, WindowEnd};
 use wb_hashd::{HashdParams, HashdReport};
-use wb_session::program::current_program;
 use wb_sys::SysRoot;
 
 /// How often a signal is noticed.
@@ -22,14 +22,16 @@ const POLL: Duration = Duration::from_millis(200);
 /// A workload that is started when it is needed, and again after it was killed.
 pub(super) struct ChildWorkload {
     config: SizingConfig,
+    program: PathBuf,
     is_cancelled: Arc<AtomicBool>,
     running: Option<RunningChild>,
     resident_bytes: u64,
 }
 
 impl ChildWorkload {
-    pub(super) fn new(config: SizingConfig, is_cancelled: Arc<AtomicBool>) -> Self {
-        Self { config, is_cancelled, running: None, resident_bytes: 0 }
+    /// The workload of this program's `exec hashd`.
+    pub(super) fn new(config: SizingConfig, program: PathBuf, is_cancelled: Arc<AtomicBool>) -> Self {
+        Self { config, program, is_cancelled, running: None, resident_bytes: 0 }
     }
 
     /// The process with these parameters; `None` if it has ended before it got them.
@@ -39,7 +41,7 @@ impl ChildWorkload {
                 running.set_params(params)?;
                 running
             }
-            None => RunningChild::start(&self.config, params)?,
+            None => RunningChild::start(&self.program, &self.config, params)?,
         };
         Ok(self.running.insert(running))
     }
@@ -91,7 +93,7 @@ impl SizingWorkload for ChildWorkload {
     }
 }
 
-/// `weighbridge exec hashd`. Dropping it ends the process.
+/// `weighbridge-agent exec hashd`. Dropping it ends the process.
 struct RunningChild {
     process: Child,
     params: Option<ChildStdin>,
@@ -101,9 +103,8 @@ struct RunningChild {
 }
 
 impl RunningChild {
-    fn start(config: &SizingConfig, params: &HashdParams) -> Result<Self, SizingError> {
+    fn start(program: &Path, config: &SizingConfig, params: &HashdParams) -> Result<Self, SizingError> {
         let config = to_json(&config.workload(params.clone()))?;
-        let program = current_program().map_err(|error| ended(&error))?;
         let mut process = Command::new(program)
             .args(["exec", "hashd", &config])
             // A process of its own, which gets other parameters over its input: when memory runs out, the kernel kills

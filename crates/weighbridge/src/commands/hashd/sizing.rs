@@ -1,14 +1,13 @@
 //! `weighbridge hashd --find-params`: sizes the workload for this machine.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use wb_hashd::HashdParams;
 use wb_hashd::sizing::{
     JournalError, Round, RoundOutcome, RoundPlan, SizingConfig, SizingError, SizingJournal, SizingLine, SizingRequest,
     SizingResult, Stage, find_params as run_sizing,
 };
+use wb_session::program::worker_program;
 use wb_sys::OutputTarget;
 
 use super::child::ChildWorkload;
@@ -58,8 +57,9 @@ fn find_recorded(
     for round in &rounds {
         output.print(round)?;
     }
+    let workload = ChildWorkload::new(config.clone(), worker_program()?, is_cancelled);
     let result =
-        run(&config, rounds, is_cancelled, &output, |round| Ok(record(&SizingLine::Round(Box::new(round.clone())))?));
+        run(&config, rounds, workload, &output, |round| Ok(record(&SizingLine::Round(Box::new(round.clone())))?));
     let result = match result {
         Err(Error::Sizing(SizingError::Cancelled)) => return Ok(Exit::Interrupted),
         result => result?,
@@ -83,13 +83,15 @@ fn journal_path(path: &OutputPath) -> Result<Option<PathBuf>, Error> {
     Ok(matches!(target, OutputTarget::File(_)).then(|| name.into()))
 }
 
-/// Finds the parameters of a configuration, and prints it, each finished round and the result as a line of JSON.
-pub(crate) fn exec(request: SizingRequest) -> Result<Exit, Error> {
+/// Finds the parameters of a configuration with `exec hashd` of this program, and prints the configuration, each finished
+/// round and the result as a line of JSON.
+pub(crate) fn exec(request: SizingRequest, program: PathBuf) -> Result<Exit, Error> {
     let is_cancelled = listen_for_signals(|| ());
     let config = request.config.resolve()?;
     let output = RoundOutput { config: &config, json: true, quiet: true };
     output.print_line(&SizingLine::Config(Box::new(config.clone())))?;
-    match run(&config, request.rounds, is_cancelled, &output, |_| Ok(())) {
+    let workload = ChildWorkload::new(config.clone(), program, is_cancelled);
+    match run(&config, request.rounds, workload, &output, |_| Ok(())) {
         Err(Error::Sizing(SizingError::Cancelled)) => Ok(Exit::Interrupted),
         result => output.print_result(&result?).map(|()| Exit::Success),
     }
@@ -98,11 +100,10 @@ pub(crate) fn exec(request: SizingRequest) -> Result<Exit, Error> {
 fn run(
     config: &SizingConfig,
     rounds: Vec<Round>,
-    is_cancelled: Arc<AtomicBool>,
+    mut workload: ChildWorkload,
     output: &RoundOutput<'_>,
     mut record: impl FnMut(&Round) -> Result<(), Error>,
 ) -> Result<SizingResult, Error> {
-    let mut workload = ChildWorkload::new(config.clone(), is_cancelled);
     let on_round = |round: &Round| {
         record(round)?;
         output.print(round)
