@@ -197,7 +197,10 @@ impl SessionError {
             Self::UnmatchedSelection { help, .. } => return Some(help.clone()),
             Self::NoWorkerProgram { places } => {
                 let places: Vec<String> = places.iter().map(|place| format!("`{}`", place.display())).collect();
-                return Some(format!("install both programs of a package together: it is expected at {}", places.join(" or ")));
+                return Some(format!(
+                    "install both programs of a package together: it is expected at {}",
+                    places.join(" or ")
+                ));
             }
             Self::EmptyPlan { skipped: 0, .. } => {
                 "add a test: `[[test]]` with `name = \"himeno\"`; `weighbridge list` shows all tests"

@@ -19,7 +19,7 @@ use crate::hosts::{
 };
 use crate::options::{RunFolderOptions, SessionOptions};
 use crate::profile_run::mask_metadata;
-use crate::program::{worker_program_hash, runtime};
+use crate::program::{runtime, worker_program_hash};
 use crate::publishing::{PublishConfig, PublishState, publish_run};
 use crate::request::MeasureRequest;
 use crate::result::MeasureResult;

@@ -13,7 +13,7 @@ use wb_sys::programs::is_program;
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 use crate::measure::cancel_on_signals;
-use crate::program::{worker_program, runtime};
+use crate::program::{runtime, worker_program};
 
 /// run-perf's name for publishing to pbench's server.
 const RUN_PERF_KEY: &str = "pbench_server_publish";

@@ -84,10 +84,12 @@ async fn fill_machine(
 ) -> Result<(), SessionError> {
     let worker: Worker = match place {
         RequestedHost::Local { .. } => local_worker().await?,
-        RequestedHost::Remote(host) => match connect(host, &read_worker_program()?, &connect_options(host_options)).await {
-            Ok(connected) => connected.worker,
-            Err(_) => return Ok(()),
-        },
+        RequestedHost::Remote(host) => {
+            match connect(host, &read_worker_program()?, &connect_options(host_options)).await {
+                Ok(connected) => connected.worker,
+                Err(_) => return Ok(()),
+            }
+        }
     };
     let detected = HostParams::detect(&worker).await?;
     worker.close().await?;

@@ -89,8 +89,10 @@ fn run_as_user(lab: &Lab, line: &str) -> Option<CommandResult> {
     let (program, home) = (lab.path("bin/weighbridge"), lab.path("home"));
     std::fs::create_dir_all(lab.path("bin")).unwrap();
     std::fs::create_dir_all(&home).unwrap();
+    let agent = lab.path("bin/weighbridge-agent");
     std::fs::copy(env!("CARGO_BIN_EXE_weighbridge"), &program).unwrap();
-    for (path, mode) in [(&lab.path(""), 0o755), (&program, 0o755), (&home, 0o755)] {
+    std::fs::copy(env!("CARGO_BIN_EXE_weighbridge-agent"), &agent).unwrap();
+    for (path, mode) in [(&lab.path(""), 0o755), (&program, 0o755), (&agent, 0o755), (&home, 0o755)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
     std::os::unix::fs::chown(&home, Some(65534), None).unwrap();

@@ -105,6 +105,7 @@ fn contention_sequence_is_measured_killed_and_resumed_in_a_guest() {
     };
     guest.shell(PREPARE);
     guest.copy(env!("CARGO_BIN_EXE_weighbridge").as_ref());
+    guest.copy(env!("CARGO_BIN_EXE_weighbridge-agent").as_ref());
     let before = guest.shell(SETTINGS);
     guest.kill_after_checkpoints(1);
     // The agent restores the machine when its controller is gone.

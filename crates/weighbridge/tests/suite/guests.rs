@@ -14,6 +14,7 @@ use wb_test_net::{Libvirt, wait_until};
 use crate::lab::{CommandResult, KillOnDrop, Lab};
 
 const QUICK: &str = "--min-time 1ms --warm-up 0 --samples 6";
+const AGENT: &str = env!("CARGO_BIN_EXE_weighbridge-agent");
 const PROGRAM: &str = env!("CARGO_BIN_EXE_weighbridge");
 /// The image of the guests.
 const IMAGE: &str = r#"{"built":"bookworm","packages":["fio"]}"#;
@@ -34,7 +35,7 @@ fn images() -> Option<&'static Path> {
 
 /// An image folder that the guests' user can access.
 fn cache(name: &str) -> PathBuf {
-    let target = Path::new(PROGRAM).ancestors().nth(3).unwrap().join(name);
+    let target = Path::new(AGENT).ancestors().nth(3).unwrap().join(name);
     let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap());
     let is_open = target.ancestors().skip(1).all(|path| mode(path) & 0o001 != 0);
     if is_open { target } else { Path::new("/var/tmp").join(format!("weighbridge-{name}")) }
@@ -46,7 +47,7 @@ pub(crate) fn built(image: &str, folder: &str) -> Option<BaseImage> {
     let options = ImageOptions { cache: Some(cache(folder).display().to_string()), ..ImageOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let built = runtime.block_on(async {
-        let worker = Worker::local_named(WorkerName::new("images").unwrap(), Path::new(PROGRAM)).await.unwrap();
+        let worker = Worker::local_named(WorkerName::new("images").unwrap(), Path::new(AGENT)).await.unwrap();
         let built = prepare(&worker, &image, &options, &|_| {}).await;
         worker.close().await.unwrap();
         built

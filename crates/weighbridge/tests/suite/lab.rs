@@ -92,7 +92,7 @@ pub(crate) const RANDOM: &str = "IFS=- read -r random _ </proc/sys/kernel/random
 /// sending and hashing it take longer than most tests.
 pub(crate) fn deploy(cache: &Path) {
     static PROGRAM: LazyLock<Program> =
-        LazyLock::new(|| Program::read(Path::new(env!("CARGO_BIN_EXE_weighbridge"))).unwrap());
+        LazyLock::new(|| Program::read(Path::new(env!("CARGO_BIN_EXE_weighbridge-agent"))).unwrap());
     let folder = cache.join("weighbridge/agent").join(PROGRAM.sha256());
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("weighbridge"), PROGRAM.uncompressed()).unwrap();

@@ -32,8 +32,12 @@ fn smt_is_off_while_measuring_and_restored_afterwards() {
     let definition = folder.path().join("sees.toml");
     std::fs::write(&definition, format!("{TEST}{FIGURE}")).unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_weighbridge"));
-    let files: [(&Path, &str); 2] =
-        [(program, "bin/weighbridge"), (&definition, "config/weighbridge/tests.d/sees.toml")];
+    let agent = Path::new(env!("CARGO_BIN_EXE_weighbridge-agent"));
+    let files: [(&Path, &str); 3] = [
+        (program, "bin/weighbridge"),
+        (agent, "bin/weighbridge-agent"),
+        (&definition, "config/weighbridge/tests.d/sees.toml"),
+    ];
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
     let outcome = match run_script(&GuestScript { modules: &[], files: &files, script: SCRIPT }, &cache) {
         Err(missing @ GuestError::Missing { .. }) => return wb_test_skip::skip!("threads of a core: {missing}"),

@@ -31,7 +31,9 @@ test ! -e /var/lib/weighbridge
 #[ignore = "starts a machine in software"]
 fn cpus_are_shielded_by_a_partition_and_restored() {
     let program = Path::new(env!("CARGO_BIN_EXE_weighbridge"));
-    let errand = GuestScript { modules: &[], files: &[(program, "bin/weighbridge")], script: SCRIPT };
+    let agent = Path::new(env!("CARGO_BIN_EXE_weighbridge-agent"));
+    let files: [(&Path, &str); 2] = [(program, "bin/weighbridge"), (agent, "bin/weighbridge-agent")];
+    let errand = GuestScript { modules: &[], files: &files, script: SCRIPT };
     let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/guest");
     let outcome = match run_script(&errand, &cache) {
         Err(missing @ GuestError::Missing { .. }) => return wb_test_skip::skip!("a partition of version 2: {missing}"),

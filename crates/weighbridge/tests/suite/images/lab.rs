@@ -37,7 +37,7 @@ impl Lab {
 
     /// Starts a worker on this machine with the real program.
     pub(crate) async fn worker(&self) -> Worker {
-        Worker::local(Path::new(env!("CARGO_BIN_EXE_weighbridge"))).await.unwrap()
+        Worker::local(Path::new(env!("CARGO_BIN_EXE_weighbridge-agent"))).await.unwrap()
     }
 
     /// Runs a future with a worker, which is closed afterwards.

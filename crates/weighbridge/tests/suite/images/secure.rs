@@ -57,7 +57,7 @@ fn only_trusted_server_certificates_are_accepted() {
     let image = format!("https://localhost:{port}/disk.img#sha256={}", Sha256::digest(content.as_bytes()));
     let order = format!(r#"{{"prepare":{{"image":"{image}","stall":"60s"}}}}"#);
     let fetch = |trusted: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_weighbridge"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weighbridge-agent"));
         command.args(["images", &order]).env("WEIGHBRIDGE_CACHE", lab.path("cache")).env("SSL_CERT_FILE", trusted);
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
