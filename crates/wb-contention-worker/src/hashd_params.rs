@@ -1,6 +1,6 @@
 //! `hashd-params`: the parameters with which hashd loads a machine fully, and the footprint that it can serve.
 //!
-//! Sizing is `weighbridge exec hashd-params` (`wb_hashd::sizing`) in the control group of the workload. What it prints is
+//! Sizing is `weighbridge-agent exec hashd-params` (`wb_hashd::sizing`) in the control group of the workload. What it prints is
 //! passed on as it comes: with the finished rounds, an interrupted one is resumed.
 
 use std::collections::VecDeque;

@@ -177,7 +177,7 @@ pub async fn measure(
 const USAGE_READINGS: usize = 10;
 
 /// Runs a program that determines the supported footprint of hashd as the workload, and prints lines of JSON of which one
-/// has it (`{"result": {"footprint": …}}`, in bytes): `weighbridge exec hashd-params`.
+/// has it (`{"result": {"footprint": …}}`, in bytes): `weighbridge-agent exec hashd-params`.
 ///
 /// # Errors
 /// If it fails, or prints no result.

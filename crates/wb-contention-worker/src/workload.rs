@@ -36,7 +36,7 @@ pub(super) struct Reporter {
 pub(super) type Hashd = Reporter;
 
 impl Reporter {
-    /// Starts `weighbridge exec PROGRAM CONFIG` in a control group.
+    /// Starts `weighbridge-agent exec PROGRAM CONFIG` in a control group.
     pub(super) async fn start(
         prepared: &PreparedWorker,
         slice: Slice,

@@ -1,7 +1,7 @@
 //! Connects to hosts: from the name of a machine to a [`Worker`](wb_agent::Worker) on it.
 //!
 //! Hosts are reached only through the system's ssh, with the user's configuration, keys, agents, jump hosts and known
-//! hosts. The agent is this program, deployed to a host once. This crate knows nothing of tests, profiles and
+//! hosts. The agent is a program that is deployed to a host once. This crate knows nothing of tests, profiles and
 //! schedules, and changes nothing on a host but its cache folder.
 //!
 //! Start with [`inventory`] (the known hosts), then read [`connect`] (connecting to one) and [`Program`] (what is

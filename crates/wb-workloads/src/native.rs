@@ -1,4 +1,4 @@
-//! Built-in kernels as workloads: `weighbridge exec KERNEL CONFIG` in a child process, run like any other program.
+//! Built-in kernels as workloads: `weighbridge-agent exec KERNEL CONFIG` in a child process, run like any other program.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,4 +1,4 @@
-//! Test helper: an agent like `weighbridge agent`, or (`controller`) a controller that starts processes, prints their
+//! Test helper: an agent like `weighbridge-agent agent`, or (`controller`) a controller that starts processes, prints their
 //! ids and folders, and waits to be killed.
 
 #![forbid(unsafe_code)]

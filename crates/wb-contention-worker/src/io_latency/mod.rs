@@ -1,7 +1,7 @@
 //! Latencies of a block device per second, from the tracepoints of the block layer.
 //!
 //! Histogram triggers of tracefs ([`tracing`]) count them in the kernel, from the issue of a request to its completion.
-//! `weighbridge exec io-latency` ([`watch`]) reads them on the worker once a second.
+//! `weighbridge-agent exec io-latency` ([`watch`]) reads them on the worker once a second.
 
 mod histogram;
 mod resources;

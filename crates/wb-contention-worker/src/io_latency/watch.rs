@@ -1,4 +1,4 @@
-//! Reads the kernel's histograms once a second, on the machine itself: `weighbridge exec io-latency`.
+//! Reads the kernel's histograms once a second, on the machine itself: `weighbridge-agent exec io-latency`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

@@ -1,4 +1,4 @@
-//! Test helper: an agent like `weighbridge agent`, or (`controller`) a controller that starts a process on a host,
+//! Test helper: an agent like `weighbridge-agent agent`, or (`controller`) a controller that starts a process on a host,
 //! prints its id, and waits to be killed.
 
 #![forbid(unsafe_code)]

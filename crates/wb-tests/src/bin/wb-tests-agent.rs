@@ -1,4 +1,4 @@
-//! Agent for the integration tests: stands in for `weighbridge agent`, and for `weighbridge exec`, which runs the
+//! Agent for the integration tests: stands in for `weighbridge-agent agent`, and for `weighbridge-agent exec`, which runs the
 //! kernels and the loads of contention tests.
 
 #![forbid(unsafe_code)]

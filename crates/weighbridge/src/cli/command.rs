@@ -136,7 +136,7 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         name: Option<SchemaName>,
     },
-    /// Run one kernel or workload as samples do, with `weighbridge-agent`, and print its report
+    /// Run one kernel or workload as samples do, and print its report
     Exec {
         /// Kernel to run
         #[arg(value_enum)]
