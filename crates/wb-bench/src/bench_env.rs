@@ -45,11 +45,12 @@ impl BenchEnv {
 
     /// The `weighbridge` program whose commands are measured.
     pub(crate) fn weighbridge_program(&self) -> Result<PathBuf, String> {
-        if self.weighbridge.is_file() {
-            Ok(self.weighbridge.clone())
-        } else {
-            Err(format!("missing program {}: build it first", self.weighbridge.display()))
-        }
+        require_file(self.weighbridge.clone())
+    }
+
+    /// The `weighbridge-agent` beside it.
+    pub(crate) fn agent_program(&self) -> Result<PathBuf, String> {
+        require_file(self.weighbridge.with_file_name("weighbridge-agent"))
     }
 
     /// The commit of the `weighbridge` program, with a mark if it was modified.
@@ -83,4 +84,8 @@ pub(crate) fn require_tool(name: &str) -> Result<(), String> {
     let is_installed =
         env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(name).is_file());
     is_installed.then_some(()).ok_or_else(|| format!("{name} is not installed"))
+}
+
+fn require_file(path: PathBuf) -> Result<PathBuf, String> {
+    if path.is_file() { Ok(path) } else { Err(format!("missing program {}: build it first", path.display())) }
 }

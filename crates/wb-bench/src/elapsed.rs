@@ -24,7 +24,7 @@ pub(crate) fn limit(env: &BenchEnv) -> Benchmark<'_> {
 
 /// Measures the median paired difference for each pause.
 fn paired_differences(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
-    let program = env.weighbridge_program()?;
+    let program = env.agent_program()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(to_message)?;
     runtime.block_on(async {
         let worker = Worker::local(&program).await.map_err(to_message)?;

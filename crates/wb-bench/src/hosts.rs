@@ -214,7 +214,7 @@ impl LazyHosts<'_> {
 
     /// Connects to `count` hosts, does the work, and disconnects.
     fn with_workers<T>(&self, count: u8, work: impl AsyncFnOnce(&[Worker]) -> Result<T, String>) -> Result<T, String> {
-        let program = Program::read(&self.env.weighbridge_program()?).map_err(to_message)?;
+        let program = Program::read(&self.env.agent_program()?).map_err(to_message)?;
         let hosts = self.hosts()?;
         let options = ConnectOptions {
             ssh: hosts.path("ssh"),

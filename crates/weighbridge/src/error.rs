@@ -59,9 +59,9 @@ pub(crate) enum Error {
     /// A results folder that could not be stripped.
     #[error(transparent)]
     Strip(#[from] wb_compare::run_perf::strip::StripError),
-    /// Results that cannot be imported.
-    #[error(transparent)]
-    Import(#[from] wb_import::ImportError),
+    /// Results that cannot be imported, and why: the error itself would link every reader to the agent's program.
+    #[error("{0}")]
+    Import(String),
     /// An archive that cannot be written.
     #[error(transparent)]
     Archive(wb_archive::ArchiveError),
@@ -141,6 +141,15 @@ impl From<wb_contention::merge::MergeError> for Error {
     }
 }
 
+impl From<wb_import::ImportError> for Error {
+    fn from(error: wb_import::ImportError) -> Self {
+        match error {
+            wb_import::ImportError::Record(error) => error.into(),
+            other => Self::Import(other.to_string()),
+        }
+    }
+}
+
 impl From<wb_archive::ArchiveError> for Error {
     fn from(error: wb_archive::ArchiveError) -> Self {
         match error {
@@ -201,7 +210,6 @@ impl Error {
             Self::Archive(error) => error.help()?.into(),
             Self::Unpack { source, .. } => source.help()?.into(),
             Self::Image(error) => error.help()?.into(),
-            Self::Import(wb_import::ImportError::Record(error)) => error.help()?.into(),
             Self::Sequence(error) => error.help()?.into(),
             Self::Machine(error) => error.help().into(),
             Self::Hashd(error) | Self::Sizing(wb_hashd::sizing::SizingError::Workload(error)) => error.help()?.into(),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::exec::Kernel;
-use super::net::NetCommand;
+use super::net::NetWorkloadCommand;
 use super::{ConsoleFlags, ParseError, VERSION};
 
 /// Runs what Weighbridge measures on this machine, for a controller
@@ -42,7 +42,7 @@ pub(crate) enum AgentCommand {
     Net {
         /// Subcommand
         #[command(subcommand)]
-        command: Box<NetCommand>,
+        command: Box<NetWorkloadCommand>,
     },
     /// Report what makes measurements on this machine noisy
     Doctor {

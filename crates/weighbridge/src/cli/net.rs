@@ -24,14 +24,25 @@ use super::{KeyValueParser, NumberList, OutputPath, parse_ip_address, parse_numb
 /// `net`
 #[derive(Debug, Subcommand)]
 pub(crate) enum NetCommand {
-    /// Accept authenticated clients and run the other side of their profiles
-    #[command(
-        after_help = "The token is read from --token-file or WEIGHBRIDGE_NET_TOKEN; `weighbridge net token` creates one."
-    )]
-    Serve(NetServeArgs),
-    /// Run a profile with the servers it names
-    #[command(after_help = RUN_EXIT_STATUS)]
-    Run(Box<NetRunArgs>),
+    #[command(flatten)]
+    Workload(NetWorkloadCommand),
+    /// Measure latency over offered load up to saturation, and find the knee
+    ///
+    /// First the capacity is measured without a rate. Then the loads are offered one after the other, by a fixed schedule
+    /// whether or not earlier rounds have ended. The knee is the last load whose p99 response time is at most twice that of
+    /// the lowest load; it is undecided if runs of that and the next load overlap.
+    #[command(after_help = SWEEP_EXIT_STATUS)]
+    Sweep(Box<sweep::SweepArgs>),
+    /// Run profiles as uperf does, with its options and output, between machines that run this program
+    ///
+    /// Measuring, authentication and the definitions of figures are those of the other commands.
+    #[command(after_help = UPERF_HELP, disable_version_flag = true)]
+    Uperf(Box<uperf::UperfArgs>),
+    /// Measure as iperf3 does, with its options and output, between two machines that run this program
+    ///
+    /// Measuring, authentication and the definitions of figures are those of the other commands.
+    #[command(after_help = IPERF3_HELP, disable_version_flag = true)]
+    Iperf3(Box<iperf3::Iperf3Args>),
     /// Check profiles for errors and for features that this kernel lacks
     #[command(
         after_help = "exit status: 0 all profiles are valid, 1 a profile is invalid, 3 this kernel lacks a feature"
@@ -47,6 +58,19 @@ pub(crate) enum NetCommand {
         /// Key file
         file: PathBuf,
     },
+}
+
+/// What workers run, too.
+#[derive(Debug, Subcommand)]
+pub(crate) enum NetWorkloadCommand {
+    /// Accept authenticated clients and run the other side of their profiles
+    #[command(
+        after_help = "The token is read from --token-file or WEIGHBRIDGE_NET_TOKEN; `weighbridge net token` creates one."
+    )]
+    Serve(NetServeArgs),
+    /// Run a profile with the servers it names
+    #[command(after_help = RUN_EXIT_STATUS)]
+    Run(Box<NetRunArgs>),
     /// Stream messages to HOST at full speed
     #[command(after_help = RUN_EXIT_STATUS)]
     Stream(Box<PresetArgs>),
@@ -68,23 +92,6 @@ pub(crate) enum NetCommand {
     /// Exchange requests and responses as UDP datagrams, counting lost ones
     #[command(after_help = RUN_EXIT_STATUS)]
     UdpRr(Box<PresetArgs>),
-    /// Measure latency over offered load up to saturation, and find the knee
-    ///
-    /// First the capacity is measured without a rate. Then the loads are offered one after the other, by a fixed schedule
-    /// whether or not earlier rounds have ended. The knee is the last load whose p99 response time is at most twice that of
-    /// the lowest load; it is undecided if runs of that and the next load overlap.
-    #[command(after_help = SWEEP_EXIT_STATUS)]
-    Sweep(Box<sweep::SweepArgs>),
-    /// Run profiles as uperf does, with its options and output, between machines that run this program
-    ///
-    /// Measuring, authentication and the definitions of figures are those of the other commands.
-    #[command(after_help = UPERF_HELP, disable_version_flag = true)]
-    Uperf(Box<uperf::UperfArgs>),
-    /// Measure as iperf3 does, with its options and output, between two machines that run this program
-    ///
-    /// Measuring, authentication and the definitions of figures are those of the other commands.
-    #[command(after_help = IPERF3_HELP, disable_version_flag = true)]
-    Iperf3(Box<iperf3::Iperf3Args>),
     /// Execute strands in a separate process
     #[command(hide = true)]
     StrandProcess,

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
+mod agent_program;
 mod archive;
 mod archive_peers;
 mod arguments;

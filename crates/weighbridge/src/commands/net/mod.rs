@@ -18,7 +18,7 @@ use std::{io, process::Command, sync::Arc};
 use wb_net::engine::engine_set::ChildCommandFactory;
 use wb_net::engine::fork_server::run_fork_server;
 
-use crate::cli::net::NetCommand;
+use crate::cli::net::{NetCommand, NetWorkloadCommand};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -26,22 +26,29 @@ use crate::exit::Exit;
 /// Runs a subcommand of `net`.
 pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error> {
     match command {
-        NetCommand::Serve(args) => serve::serve(&args, console),
-        NetCommand::Run(args) => run::run(&args, console),
+        NetCommand::Workload(command) => run_workload(command, console),
         NetCommand::Check(args) => check::check(&args, console),
         NetCommand::Token { file } => trust::create_token(file.as_ref()),
         NetCommand::Identity { file } => trust::print_fingerprint(&file),
-        NetCommand::Stream(args) => presets::run(presets::Preset::Stream, &args, console),
-        NetCommand::Maerts(args) => presets::run(presets::Preset::Maerts, &args, console),
-        NetCommand::Bidirec(args) => presets::run(presets::Preset::Bidirec, &args, console),
-        NetCommand::Rr(args) => presets::run(presets::Preset::Rr, &args, console),
-        NetCommand::Crr(args) => presets::run(presets::Preset::Crr, &args, console),
-        NetCommand::Handshakes(args) => presets::run(presets::Preset::Handshakes, &args, console),
-        NetCommand::UdpRr(args) => presets::run(presets::Preset::UdpRr, &args, console),
         NetCommand::Sweep(args) => sweep::sweep(&args, console),
         NetCommand::Uperf(args) => uperf::uperf(&args, console),
         NetCommand::Iperf3(args) => iperf3::iperf3(&args, console),
-        NetCommand::StrandProcess => {
+    }
+}
+
+/// Runs a workload, or one side of it.
+pub(super) fn run_workload(command: NetWorkloadCommand, console: &Console) -> Result<Exit, Error> {
+    match command {
+        NetWorkloadCommand::Serve(args) => serve::serve(&args, console),
+        NetWorkloadCommand::Run(args) => run::run(&args, console),
+        NetWorkloadCommand::Stream(args) => presets::run(presets::Preset::Stream, &args, console),
+        NetWorkloadCommand::Maerts(args) => presets::run(presets::Preset::Maerts, &args, console),
+        NetWorkloadCommand::Bidirec(args) => presets::run(presets::Preset::Bidirec, &args, console),
+        NetWorkloadCommand::Rr(args) => presets::run(presets::Preset::Rr, &args, console),
+        NetWorkloadCommand::Crr(args) => presets::run(presets::Preset::Crr, &args, console),
+        NetWorkloadCommand::Handshakes(args) => presets::run(presets::Preset::Handshakes, &args, console),
+        NetWorkloadCommand::UdpRr(args) => presets::run(presets::Preset::UdpRr, &args, console),
+        NetWorkloadCommand::StrandProcess => {
             run_fork_server().map_err(|error| Error::Internal(error.to_string()))?;
             Ok(Exit::Success)
         }
