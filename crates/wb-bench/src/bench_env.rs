@@ -48,9 +48,9 @@ impl BenchEnv {
         require_file(self.weighbridge.clone())
     }
 
-    /// The `weighbridge-agent` beside it.
+    /// The `weighbridge-agent` that it starts.
     pub(crate) fn agent_program(&self) -> Result<PathBuf, String> {
-        require_file(self.weighbridge.with_file_name("weighbridge-agent"))
+        require_file(wb_sys::agent_program::find(&self.weighbridge).unwrap_or_else(|| "weighbridge-agent".into()))
     }
 
     /// The commit of the `weighbridge` program, with a mark if it was modified.

@@ -30,6 +30,8 @@ pub struct Metadata {
     pub command: Option<String>,
     /// The hash of that program, if recorded.
     pub program_sha256: Option<String>,
+    /// That of its agents, if recorded.
+    pub agent_sha256: Option<String>,
     /// The environments of the machines.
     pub environment: Environments,
     /// The hardware and software of each machine, as far as recorded in the environment.

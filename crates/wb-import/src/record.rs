@@ -54,6 +54,7 @@ fn build_invocation(
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: request.version.to_owned(),
         program_sha256: request.program_sha256.clone(),
+        agent_sha256: None,
         command: request.command.clone(),
         plan: format!("import of {}", formats.join(", ")),
         plan_text: None,

@@ -484,6 +484,7 @@ impl RequestExpansion<'_> {
         if !programs.is_empty() {
             let called = programs::required_programs(self.catalog, name.as_str(), &params);
             programs.retain(|program, _| called.contains(program));
+            programs::name_agent(&mut programs);
         }
         params.extend(role_params(&roles));
         Ok(Cell {

@@ -1,13 +1,15 @@
 //! The programs that cells run on their workers, and files that replace them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use wb_diagnostics::Diagnostic;
 use wb_model::Params;
+use wb_sys::agent_program::{self, AGENT_PROGRAM};
 
 use crate::{Catalog, Cell, Request};
 
-/// The program that runs native tests: Weighbridge itself.
+/// The program that runs native tests, by the name under which it is replaced.
 const NATIVE_PROGRAM: &str = "weighbridge";
 
 /// The programs that a cell with these parameters runs.
@@ -15,6 +17,16 @@ pub(crate) fn required_programs(catalog: &dyn Catalog, test: &str, params: &Para
     let required = catalog.cell(test, params).map(|cell| cell.requires()).unwrap_or_default();
     let required = required.into_iter().map(|need| need.program);
     required.chain(catalog.is_native(test).then(|| NATIVE_PROGRAM.to_owned())).collect()
+}
+
+/// Names the program that measures, where the one of people replaces it: that would only start what is beside it.
+pub(crate) fn name_agent(programs: &mut BTreeMap<String, String>) {
+    if let Some(file) = programs.get_mut(NATIVE_PROGRAM)
+        && Path::new(file).file_name().is_some_and(|name| name != AGENT_PROGRAM)
+        && let Some(agent) = agent_program::find(Path::new(file))
+    {
+        *file = agent.display().to_string();
+    }
 }
 
 /// Rejects a replacement for a program that no cell runs, since it would have no effect.
@@ -59,4 +71,26 @@ pub(crate) fn unknown_program(
     let all: Vec<String> = needs.iter().map(each).collect();
     Diagnostic::new(format!("unknown program `{program}`: {}", all.join("; ")))
         .with_help(format!("name the program to replace: `{}`", format_argument(first)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weighbridge_in_the_place_of_another_is_the_agent_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(path(AGENT_PROGRAM), "").unwrap();
+        for (given, named) in [
+            (path("weighbridge"), path(AGENT_PROGRAM)),
+            (path(AGENT_PROGRAM), path(AGENT_PROGRAM)),
+            // Before there was an agent, the program measured.
+            ("/opt/old/weighbridge".to_owned(), "/opt/old/weighbridge".to_owned()),
+        ] {
+            let mut programs = BTreeMap::from([(NATIVE_PROGRAM.to_owned(), given), ("gcc".to_owned(), path("gcc"))]);
+            name_agent(&mut programs);
+            assert_eq!((&programs[NATIVE_PROGRAM], &programs["gcc"]), (&named, &path("gcc")));
+        }
+    }
 }

@@ -57,8 +57,11 @@ pub struct Invocation {
     pub started: String,
     /// The version of this program.
     pub version: String,
-    /// The hash of the binary that measures (`weighbridge-agent`), or of the one that imported or merged.
+    /// The hash of this program's binary.
     pub program_sha256: String,
+    /// That of the binary that measured, `weighbridge-agent`; in runs before it was split off, this program itself did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_sha256: Option<String>,
     /// The command line, with secrets masked.
     pub command: Vec<String>,
     /// The plan's name, or the tests as given on the command line.

@@ -44,6 +44,8 @@ pub struct RunSpec<'a> {
     pub version: &'a str,
     /// Hash of this program's binary.
     pub program_sha256: String,
+    /// Hash of that of its agents.
+    pub agent_sha256: String,
     pub registry: &'a Registry,
     pub pool: WorkerPool,
     /// Profile states of the hosts, for the record.
@@ -150,6 +152,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: job.version.to_owned(),
         program_sha256: job.program_sha256,
+        agent_sha256: Some(job.agent_sha256),
         command: job.command,
         plan: job.plan_name,
         plan_text: job.plan_text,

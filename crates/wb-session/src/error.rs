@@ -7,7 +7,7 @@ use wb_profile::{ProfileCatalogError, ProfileSelectionError};
 
 use crate::bisect::BisectError;
 use crate::hosts::HostError;
-use crate::program::WORKER_PROGRAM;
+use crate::program::WorkerProgramError;
 use crate::variants::VariantsError;
 
 /// An error that ends a session, or that it reports as a warning.
@@ -44,11 +44,9 @@ pub enum SessionError {
         subject: String,
         source: std::io::Error,
     },
-    #[error("`{WORKER_PROGRAM}` is not there: it runs what is measured, on this machine and on others")]
-    NoWorkerProgram {
-        /// Paths at which it may be.
-        places: Vec<PathBuf>,
-    },
+    /// The program of workers cannot be used.
+    #[error(transparent)]
+    WorkerProgram(#[from] WorkerProgramError),
     /// A host that cannot be reached.
     #[error(transparent)]
     Fleet(#[from] wb_fleet::FleetError),
@@ -195,13 +193,7 @@ impl SessionError {
             Self::Bisect(error) => return error.help(),
             Self::Variants(error) => return error.help(),
             Self::UnmatchedSelection { help, .. } => return Some(help.clone()),
-            Self::NoWorkerProgram { places } => {
-                let places: Vec<String> = places.iter().map(|place| format!("`{}`", place.display())).collect();
-                return Some(format!(
-                    "install both programs of a package together: it is expected at {}",
-                    places.join(" or ")
-                ));
-            }
+            Self::WorkerProgram(error) => return Some(error.help()),
             Self::EmptyPlan { skipped: 0, .. } => {
                 "add a test: `[[test]]` with `name = \"himeno\"`; `weighbridge list` shows all tests"
             }

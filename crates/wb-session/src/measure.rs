@@ -19,7 +19,7 @@ use crate::hosts::{
 };
 use crate::options::{RunFolderOptions, SessionOptions};
 use crate::profile_run::mask_metadata;
-use crate::program::{runtime, worker_program_hash};
+use crate::program::{current_program_hash, runtime, worker_program_hash};
 use crate::publishing::{PublishConfig, PublishState, publish_run};
 use crate::request::MeasureRequest;
 use crate::result::MeasureResult;
@@ -118,11 +118,11 @@ impl<'a> MeasureSession<'a> {
             return Err(SessionError::SeveralProfiles { command, profiles: profiles.len() });
         }
         refuse_local_kernel_arguments(&profiles, &self.options.hosts)?;
-        let program_sha256 = worker_program_hash()?;
+        let programs = ProgramHashes { weighbridge: current_program_hash()?, agent: worker_program_hash()? };
         // Only a folder in which nothing happened to a machine is removed again after an error.
         let is_new = !self.folder().join("run.json").is_file();
         begin_run(self.folder(), self.to_record())?;
-        let measured = self.run_in_profiles(&profiles, program_sha256, &mut plan);
+        let measured = self.run_in_profiles(&profiles, programs, &mut plan);
         // A folder that cannot be read any more is reported by what follows, or is the reason why the run ended.
         let run_file = RunFolder::open(self.folder()).and_then(|run| run.run_file());
         let has_no_invocation = run_file.is_ok_and(|run_file| run_file.invocations.is_empty());
@@ -195,7 +195,7 @@ impl<'a> MeasureSession<'a> {
     fn run_in_profiles(
         &self,
         profiles: &[NamedProfile],
-        program_sha256: String,
+        programs: ProgramHashes,
         plan: &mut impl FnMut(&PlanWorkers, &NamedProfile) -> Result<Plan, SessionError>,
     ) -> Result<(Result<SessionOutcome, SessionError>, bool), SessionError> {
         runtime()?.block_on(async {
@@ -220,7 +220,7 @@ impl<'a> MeasureSession<'a> {
                 if profiles.len() > 1 { ProfileFailurePolicy::Record } else { ProfileFailurePolicy::Abort };
             let context = SessionContext {
                 publisher: publisher.as_ref(),
-                program_sha256,
+                programs,
                 cancel,
                 has_kernel_arguments,
                 hosts: hosts.to_record(),
@@ -274,10 +274,16 @@ fn require_known_knob_values(mut preflights: Vec<Preflight>) -> Result<Vec<Prefl
     Ok(preflights)
 }
 
+/// SHA-256 of the programs of a session.
+pub(crate) struct ProgramHashes {
+    pub(crate) weighbridge: String,
+    pub(crate) agent: String,
+}
+
 /// Context shared by the runs in all profiles.
 pub(crate) struct SessionContext<'a> {
     pub(crate) publisher: Option<&'a Publisher>,
-    pub(crate) program_sha256: String,
+    pub(crate) programs: ProgramHashes,
     pub(crate) cancel: watch::Receiver<bool>,
     /// Whether any of the profiles has kernel arguments.
     pub(crate) has_kernel_arguments: bool,

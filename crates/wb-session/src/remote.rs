@@ -1,4 +1,4 @@
-//! Runs this program on other machines.
+//! Runs the agent's program on other machines.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ impl RemoteArgument {
     }
 }
 
-/// Uploads the files and runs this program on a machine to completion. The inner result is that of the machine.
+/// Uploads the files and runs the agent's program on a machine to completion. The inner result is that of the machine.
 ///
 /// # Errors
 /// When a local file cannot be read.

@@ -9,6 +9,7 @@
 //! has the parsers of `/proc`. [`file_lock`], [`atomic_file`], [`contained_file`], [`output_file`], [`trusted_path`],
 //! [`programs`] and [`user_folders`] serve every crate.
 
+pub mod agent_program;
 pub mod atomic_file;
 pub mod cgroup;
 pub mod clock;

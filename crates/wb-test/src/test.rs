@@ -57,7 +57,7 @@ pub trait Test: Send + Sync {
         None
     }
 
-    /// Whether its workload is this program itself.
+    /// Whether its workload is the agent's program itself.
     fn is_native(&self) -> bool {
         false
     }

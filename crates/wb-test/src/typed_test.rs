@@ -31,7 +31,7 @@ pub struct TestInfo {
     pub version: u32,
     /// Lifetime of what it prepares.
     pub scope: Scope,
-    /// Whether its workload is this program itself.
+    /// Whether its workload is the agent's program itself.
     pub is_native: bool,
 }
 

@@ -65,7 +65,7 @@ pub(crate) use wb_session::numbers::{
 };
 
 /// Version, commit and build: `0.1.0 (4d94be8 2026-11-23, release build for x86_64-unknown-linux-gnu)`.
-const VERSION: &str = concat!(
+pub(crate) const VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " (",
     env!("WEIGHBRIDGE_COMMIT"),

@@ -59,7 +59,7 @@ pub(crate) enum Error {
     /// A results folder that could not be stripped.
     #[error(transparent)]
     Strip(#[from] wb_compare::run_perf::strip::StripError),
-    /// Results that cannot be imported, and why: the error itself would link every reader to the agent's program.
+    /// Results that cannot be imported, and why: the error itself would link every reader into the agent's program.
     #[error("{0}")]
     Import(String),
     /// An archive that cannot be written.

@@ -29,7 +29,7 @@ pub const VERSION: u32 = 11;
 /// Maximum part of a file or of an output in one message, in bytes.
 pub const CHUNK: usize = 4 << 20;
 
-/// Name under which a group can replace the weighbridge program itself.
+/// Name under which a group can replace the agent's program, where it is what is measured.
 pub const OWN_PROGRAM: &str = "weighbridge";
 
 /// Returns the path of this program.

@@ -126,7 +126,7 @@ impl Worker {
         &self.0.name
     }
 
-    /// Path of the weighbridge program on the worker, which runs the native workloads.
+    /// Path of the agent's program on the worker, which runs the native workloads too.
     pub fn program(&self) -> &str {
         &self.0.program
     }

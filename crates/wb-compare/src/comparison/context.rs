@@ -78,20 +78,26 @@ fn program_changes(builds: &Builds, [first, last]: [&Build; 2]) -> Vec<ValueChan
     }
     let of_cells =
         cells_by_change.into_iter().map(|((name, before, after), cells)| ValueChange { name, before, after, cells });
-    own_binary_change([first, last]).into_iter().chain(of_cells).collect()
+    own_binary_changes([first, last]).chain(of_cells).collect()
 }
 
-/// The difference of weighbridge's own binary: its version alone does not distinguish two builds of it. `None` if a
-/// build has no hash of it.
-fn own_binary_change(builds: [&Build; 2]) -> Option<ValueChange> {
-    let hashes = |build: &Build| {
-        let hashes = build.runs.iter().filter_map(|run| run.metadata.program_sha256.clone());
-        hashes.collect::<BTreeSet<String>>()
-    };
-    let [before, after] = builds.map(hashes);
-    if before.is_empty() || after.is_empty() {
-        return None;
-    }
-    let by_name = |hashes| Values::from([("weighbridge sha256".to_owned(), hashes)]);
-    changes(&by_name(before), &by_name(after)).pop()
+/// The differences of weighbridge's own binaries: their version alone does not distinguish two builds of them. None of a
+/// binary of which a build has no hash.
+fn own_binary_changes(builds: [&Build; 2]) -> impl Iterator<Item = ValueChange> {
+    let hashes: [(&str, fn(&Metadata) -> &Option<String>); 2] = [
+        ("weighbridge sha256", |metadata| &metadata.program_sha256),
+        ("weighbridge-agent sha256", |metadata| &metadata.agent_sha256),
+    ];
+    hashes.into_iter().filter_map(move |(name, hash)| {
+        let of_build = |build: &Build| {
+            let hashes = build.runs.iter().filter_map(|run| hash(&run.metadata).clone());
+            hashes.collect::<BTreeSet<String>>()
+        };
+        let [before, after] = builds.map(of_build);
+        if before.is_empty() || after.is_empty() {
+            return None;
+        }
+        let by_name = |hashes| Values::from([(name.to_owned(), hashes)]);
+        changes(&by_name(before), &by_name(after)).pop()
+    })
 }

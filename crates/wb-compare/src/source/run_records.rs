@@ -40,6 +40,7 @@ pub(super) fn metadata(run: &RunFolder, records: &RunRecords) -> (Metadata, Vec<
     metadata.machine = Some(hosts.join(", ")).filter(|hosts| !hosts.is_empty());
     metadata.version = Some(last.version.clone());
     metadata.program_sha256 = Some(last.program_sha256.clone()).filter(|hash| !hash.is_empty());
+    metadata.agent_sha256 = last.agent_sha256.clone().filter(|hash| !hash.is_empty());
     metadata.command = Some(mask_arguments(&last.command).join(" "));
     metadata.others.insert("started".to_owned(), last.started.clone());
     metadata.systems = wb_record::systems(run, &run_file.invocations);

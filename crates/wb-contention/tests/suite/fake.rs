@@ -192,6 +192,7 @@ pub(crate) fn invocation(specs: &str) -> Invocation {
         started: "2026-01-01T00:00:00Z".to_owned(),
         version: "0".to_owned(),
         program_sha256: "0".to_owned(),
+        agent_sha256: None,
         command: Vec::new(),
         plan: specs.to_owned(),
         plan_text: None,

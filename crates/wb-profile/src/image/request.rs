@@ -1,6 +1,6 @@
 //! Protocol between the controller and the process on a host that manages images: one JSON line per message.
 //!
-//! `weighbridge images ORDER` executes an [`Order`] in one process on the host, next to the files that it locks, hashes
+//! `weighbridge-agent images ORDER` executes an [`Order`] in one process on the host, next to the files that it locks, hashes
 //! and renames. It writes [`Word`]s as lines; the last one is the result.
 
 use std::fmt;

@@ -177,6 +177,7 @@ impl TestBed {
             metadata: Default::default(),
             version: "0.0.0",
             program_sha256: String::new(),
+            agent_sha256: String::new(),
             registry: &self.registry,
             pool,
             host_states: Vec::new(),

@@ -82,7 +82,7 @@ impl WorkerRunners {
     /// Runners for a sequence on this machine.
     ///
     /// # Errors
-    /// If the path of this program or of the folder is unknown.
+    /// If the agent's program cannot be used, or the path of the folder is unknown.
     pub fn local(request: &SequenceRequest) -> Result<Self, SessionError> {
         let dir = &request.options.dir;
         let options = ContentionOptions {

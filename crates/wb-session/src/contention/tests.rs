@@ -104,6 +104,7 @@ fn invocation() -> Invocation {
         started: "2026-01-01T00:00:00Z".to_owned(),
         version: "0".to_owned(),
         program_sha256: "0".to_owned(),
+        agent_sha256: None,
         command: Vec::new(),
         plan: String::new(),
         plan_text: None,

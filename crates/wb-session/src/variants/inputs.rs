@@ -14,7 +14,7 @@ use crate::program::worker_program_hash;
 const SHA256_SUFFIX: &str = " sha256";
 /// Key for the definition's hash, for tests that name no program.
 const DEFINITION: &str = "definition";
-/// Key for this program, which native tests measure. A cell records its hash only if another program replaces it.
+/// Key for the agent's program, which native tests measure. A cell records its hash only if another program replaces it.
 const OWN_PROGRAM: &str = "weighbridge";
 
 /// The inputs of a cell; empty if its test is unknown.

@@ -103,3 +103,13 @@ impl AgentCli {
         parsed.map_err(|error| ParseError::new(error, &program, words))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declarations_are_valid() {
+        AgentCli::command().debug_assert();
+    }
+}

@@ -129,8 +129,11 @@ impl LockedRun {
 /// A note if this program is not the one that measured.
 fn program_note(run: &RunFolder) -> Result<Option<String>, Error> {
     let Some(invocation) = run.run_file()?.invocations.pop() else { return Ok(None) };
-    // Imported and merged runs have the hash of the program that made them.
-    let is_same = [worker_program_hash()?, current_program_hash()?].contains(&invocation.program_sha256);
+    let is_same_agent = match invocation.agent_sha256 {
+        Some(agent) => agent == worker_program_hash()?,
+        None => true,
+    };
+    let is_same = is_same_agent && invocation.program_sha256 == current_program_hash()?;
     Ok((!is_same).then(|| {
         format!(
             "the run was measured by another build of weighbridge ({}); the snapshot has this one",

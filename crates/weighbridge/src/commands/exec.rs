@@ -17,18 +17,22 @@ use wb_workloads::fio::device;
 
 use super::hashd;
 use crate::cli::exec::Kernel;
+use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::print_text;
 
 /// Runs `exec` of the agent's program instead of this one: samples are measured with that.
-pub(crate) fn replace_process(kernel: Kernel, config: &str) -> Error {
+pub(crate) fn replace_process(kernel: Kernel, config: &str, console: &Console) -> Error {
     let program = match worker_program() {
         Ok(program) => program,
         Err(error) => return error.into(),
     };
     let name = kernel.to_possible_value().map(|value| value.get_name().to_owned());
-    Error::file("start", &program)(Command::new(&program).arg("exec").args(name).arg(config).exec())
+    let mut command = Command::new(&program);
+    Error::file("start", &program)(
+        command.args(console.forwarded_arguments()).arg("exec").args(name).arg(config).exec(),
+    )
 }
 
 /// Runs a kernel and prints its report as one line of JSON.

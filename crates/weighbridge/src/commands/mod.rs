@@ -32,8 +32,6 @@ mod variants;
 
 use std::path::PathBuf;
 
-use wb_session::program::current_program;
-
 use crate::cli::{AgentCommand, Cli, Command};
 use crate::console::Console;
 use crate::error::Error;
@@ -70,7 +68,7 @@ pub(crate) fn run_command(command: Command, folder: Option<PathBuf>, console: &C
         Command::Clean(args) => clean::clean(&args, console),
         Command::Profile { command } => profile::profile(&command, console),
         Command::Schema { name } => schema::print_schema(name),
-        Command::Exec { kernel, config } => Err(exec::replace_process(kernel, &config)),
+        Command::Exec { kernel, config } => Err(exec::replace_process(kernel, &config, console)),
         Command::Hashd(args) => hashd::hashd(&args, console),
         Command::Deps(args) => contention::deps(&args, console),
         Command::Merge(args) => contention::merge(&args, folder),
@@ -105,6 +103,6 @@ pub(crate) fn run_agent_command(command: AgentCommand, console: &Console) -> Res
         AgentCommand::Images { order } => exec::run_image_order(&order),
         AgentCommand::Net { command } => net::run_workload(*command, console),
         AgentCommand::Doctor { all, json } => doctor::diagnose(all, json, console),
-        AgentCommand::Tune { command } => tune::tune_here(&command, &current_program()?, console),
+        AgentCommand::Tune { command } => tune::tune_here(&command, console),
     }
 }

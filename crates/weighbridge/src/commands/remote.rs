@@ -1,4 +1,4 @@
-//! Runs a command of this program on other machines and prints its output.
+//! Runs a command of the agent's program on other machines and prints its output.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

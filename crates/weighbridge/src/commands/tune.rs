@@ -13,8 +13,9 @@ use wb_knobs::tune::{
 use wb_knobs::{KnobSet, knobs};
 use wb_model::pluralize;
 use wb_report::text::{Align, Style, Table, TableCell, Tone};
+use wb_session::SessionError;
 use wb_session::knob_sets::{all_sets, read_set, user_set_file};
-use wb_session::program::{runtime, worker_program};
+use wb_session::program::{current_program, runtime, worker_program};
 use wb_session::remote::RemoteArgument;
 use wb_sys::undo::{Change, ConflictPolicy, ManagedResource, ResetSetting, RevertError, RevertOutcome, UndoError};
 use wb_sys::{SysRoot, UndoLog};
@@ -47,16 +48,16 @@ pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Err
     match command {
         TuneCommand::Status(args) => status(&args.what, args.json, console),
         TuneCommand::Apply(args) => apply(&args.what, args.json, console),
-        TuneCommand::Revert(args) => revert(args.force, args.json, &worker_program()?, console),
+        TuneCommand::Revert(args) => revert(args.force, args.json, worker_program, console),
     }
 }
 
-/// Runs a subcommand of `tune` on this machine; `agent` is the program of its agent.
-pub(super) fn tune_here(command: &TuneHere, agent: &Path, console: &Console) -> Result<Exit, Error> {
+/// Runs a subcommand of `tune` on this machine, with this program as its agent.
+pub(super) fn tune_here(command: &TuneHere, console: &Console) -> Result<Exit, Error> {
     match command {
         TuneHere::Status { what, json } => status(what, *json, console),
         TuneHere::Apply { what, json } => apply(what, *json, console),
-        TuneHere::Revert { force, json } => revert(*force, *json, agent, console),
+        TuneHere::Revert { force, json } => revert(*force, *json, current_program, console),
     }
 }
 
@@ -159,7 +160,12 @@ fn warn_running() {
     }
 }
 
-fn revert(force: bool, json: bool, agent: &Path, console: &Console) -> Result<Exit, Error> {
+fn revert(
+    force: bool,
+    json: bool,
+    agent: impl Fn() -> Result<PathBuf, SessionError>,
+    console: &Console,
+) -> Result<Exit, Error> {
     let sys = SysRoot::real();
     let conflict = if force { ConflictPolicy::Overwrite } else { ConflictPolicy::Keep };
     let (undone, failed) = if UndoLog::exists(&sys)? {
@@ -185,7 +191,10 @@ fn revert(force: bool, json: bool, agent: &Path, console: &Console) -> Result<Ex
     let reverted: Vec<RevertedChange> =
         undone.into_iter().map(|(change, undone)| RevertedChange { change, undone }).collect();
     if reverted.iter().any(|reverted| reverted.change.owner == wb_agent::RUN) {
-        remove_leftovers(agent)?;
+        // The settings are restored: without an agent the next one removes the rest.
+        if let Err(error) = agent().map_err(Error::from).and_then(|agent| remove_leftovers(&agent)) {
+            error.warn();
+        }
     }
     let is_left = reverted.iter().any(|reverted| matches!(reverted.undone, RevertOutcome::Conflict { .. }));
     if json {

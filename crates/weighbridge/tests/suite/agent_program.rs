@@ -1,5 +1,7 @@
 //! The program of workers: where it is found, and what is said and recorded of it.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -42,7 +44,25 @@ fn without_it_nothing_is_measured_and_the_error_says_where_it_belongs() {
     assert!(!lab.path("A").exists());
     // What measures nothing does not need it.
     run(&lab, &program, "list").expect_code(0);
-    run(&lab, &program, "doctor --json");
+    run(&lab, &program, "doctor --json").expect_code_of(&[0, 3]);
+    run(&lab, &program, "tune revert").expect_code(4);
+}
+
+#[test]
+fn one_of_another_build_or_another_user_is_not_started() {
+    let lab = Lab::new();
+    let program = install(&lab, WEIGHBRIDGE, "usr/bin/weighbridge");
+    lab.write("usr/bin/weighbridge-agent", "#!/bin/sh\necho weighbridge-agent 0.0.1\n");
+    let agent = lab.path("usr/bin/weighbridge-agent");
+    let refused_with = |mode: u32, text: &str| {
+        std::fs::set_permissions(&agent, Permissions::from_mode(mode)).unwrap();
+        run(&lab, &program, &format!("run {QUICK} --into A")).expect_code(1).expect_stderr(text);
+    };
+    refused_with(0o755, "is of another build: 0.0.1 instead of ");
+    refused_with(0o757, "is not started: it belongs to ");
+    if std::os::unix::fs::chown(&agent, Some(65534), None).is_ok() {
+        refused_with(0o755, "is not started: it belongs to ");
+    }
 }
 
 #[test]
@@ -55,6 +75,8 @@ fn it_is_found_beside_the_program_and_where_packages_have_it() {
         let record: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(lab.path("A/run.json")).unwrap()).unwrap();
         let hash = Sha256::digest(&std::fs::read(agent).unwrap());
+        assert_eq!(record["invocations"][0]["agent_sha256"], hash.as_str());
+        let hash = Sha256::digest(&std::fs::read(&program).unwrap());
         assert_eq!(record["invocations"][0]["program_sha256"], hash.as_str());
     }
 }

@@ -102,6 +102,7 @@ fn write_run_until(lab: &Lab, name: &str, device: &str, end: &str) {
         started: "2026-01-01T00:00:00Z".to_owned(),
         version: "0".to_owned(),
         program_sha256: "0".to_owned(),
+        agent_sha256: None,
         command: Vec::new(),
         plan: "iocost-tune".to_owned(),
         plan_text: None,

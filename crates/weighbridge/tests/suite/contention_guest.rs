@@ -49,12 +49,13 @@ impl Guest {
         output
     }
 
-    fn copy(&self, program: &Path) {
-        let program = Program::read(program).unwrap();
+    fn copy(&self, path: &Path) {
+        let program = Program::read(path).unwrap();
+        let copy = format!("/root/{}", path.file_name().unwrap().display());
         let mut copying = Command::new("ssh")
             .arg("-F")
             .arg(self.0.ssh_config())
-            .args(["guest", "gzip -d > /root/weighbridge && chmod +x /root/weighbridge"])
+            .args(["guest", &format!("gzip -d > {copy} && chmod +x {copy}")])
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();

@@ -49,6 +49,7 @@ pub(crate) fn merge(args: &MergeArgs, folder: Option<&Path>) -> Result<Exit, Err
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         program_sha256: current_program_hash()?,
+        agent_sha256: None,
         command: recorded_words(),
         plan: "merge".to_owned(),
         plan_text: None,

@@ -10,7 +10,7 @@ use wb_record::{Invocation, RunFolder};
 use wb_session::contention::WorkerRunners;
 use wb_session::declare_secrets;
 use wb_session::options::new_run_folder;
-use wb_session::program::{runtime, worker_program_hash};
+use wb_session::program::{current_program_hash, runtime, worker_program_hash};
 
 use super::render;
 use super::request::request;
@@ -71,7 +71,8 @@ fn invocation(args: &RunArgs, request: &SequenceRequest) -> Result<Invocation, E
     Ok(Invocation {
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        program_sha256: worker_program_hash()?,
+        program_sha256: current_program_hash()?,
+        agent_sha256: Some(worker_program_hash()?),
         command: recorded_words(),
         plan: args.measurement.tests.join(" "),
         plan_text: None,
