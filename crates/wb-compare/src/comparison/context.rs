@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RunSummary;
+use crate::Metadata;
 use crate::build::{Build, Builds, InternedCell};
 use crate::environment::{Environments, SectionDifference, ValueChange, Values, changes, differences};
 
