@@ -94,7 +94,7 @@ mod tests {
         assert!(!cache.exists(), "it changed a moment ago");
         // A cached hash is believed, whatever it is, as long as the file is the same.
         let other = Sha256::digest(b"other");
-        write(&cache, &HashedFile::new(&fs::metadata(&path).unwrap(), other.clone())).unwrap();
+        write(&cache, FILE, &HashedFile::new(&fs::metadata(&path).unwrap(), other.clone())).unwrap();
         assert_eq!(hash(), other);
         // Same length and name.
         fs::write(&path, "two").unwrap();
@@ -107,7 +107,8 @@ mod tests {
         let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let path = folder.path().join("program");
         fs::write(&path, "one").unwrap();
-        write(cache.path(), &HashedFile::new(&fs::metadata(&path).unwrap(), Sha256::digest(b"other"))).unwrap();
+        let other = HashedFile::new(&fs::metadata(&path).unwrap(), Sha256::digest(b"other"));
+        write(cache.path(), FILE, &other).unwrap();
         let hash = || hash(File::open(&path).unwrap(), Some((cache.path(), FILE))).unwrap();
         assert_eq!(hash(), Sha256::digest(b"other"));
         fs::set_permissions(cache.path().join(FILE), fs::Permissions::from_mode(0o666)).unwrap();

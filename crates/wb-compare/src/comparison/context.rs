@@ -85,20 +85,21 @@ fn program_changes(builds: &Builds, [first, last]: [&Build; 2]) -> Vec<ValueChan
 /// The differences of weighbridge's own binaries: their version alone does not distinguish two builds of them. None of a
 /// binary of which a build has no hash.
 fn own_binary_changes(builds: [&Build; 2]) -> impl Iterator<Item = ValueChange> {
-    let hashes: [(&str, fn(&Metadata) -> &Option<String>); 2] = [
-        ("weighbridge sha256", |metadata| &metadata.program_sha256),
-        ("weighbridge-agent sha256", |metadata| &metadata.agent_sha256),
-    ];
-    hashes.into_iter().filter_map(move |(name, hash)| {
-        let of_build = |build: &Build| {
-            let hashes = build.runs.iter().filter_map(|run| hash(&run.metadata).clone());
-            hashes.collect::<BTreeSet<String>>()
-        };
-        let [before, after] = builds.map(of_build);
-        if before.is_empty() || after.is_empty() {
-            return None;
-        }
-        let by_name = |hashes| Values::from([(name.to_owned(), hashes)]);
-        changes(&by_name(before), &by_name(after)).pop()
-    })
+    let weighbridge = own_binary_change(builds, "weighbridge sha256", |metadata| metadata.program_sha256.clone());
+    let agent = own_binary_change(builds, "weighbridge-agent sha256", |metadata| metadata.agent_sha256.clone());
+    weighbridge.into_iter().chain(agent)
+}
+
+fn own_binary_change(
+    builds: [&Build; 2],
+    name: &str,
+    hash: impl Fn(&Metadata) -> Option<String>,
+) -> Option<ValueChange> {
+    let [before, after] =
+        builds.map(|build| build.runs.iter().filter_map(|run| hash(&run.metadata)).collect::<BTreeSet<String>>());
+    if before.is_empty() || after.is_empty() {
+        return None;
+    }
+    let by_name = |hashes| Values::from([(name.to_owned(), hashes)]);
+    changes(&by_name(before), &by_name(after)).pop()
 }

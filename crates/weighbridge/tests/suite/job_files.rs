@@ -182,7 +182,9 @@ fn the_rate_of_several_jobs_is_that_of_their_operations_in_their_time() {
     ] {
         let cell = measured_cell(&lab, &format!("{RATED}{jobs}"));
         let iops = median(&cell, "iops");
-        assert!((iops / rate - 1.0).abs() < 0.03, "{jobs}: {iops}, expected {rate}");
+        // Beside other tests fio may fall behind its rate, by 5 % with four jobs; it never gets ahead of it. The rates that
+        // a wrong time or sum would give are a fifth away.
+        assert!((0.9 * rate..=1.03 * rate).contains(&iops), "{jobs}: {iops}, expected {rate}");
     }
 }
 
