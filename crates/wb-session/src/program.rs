@@ -77,7 +77,8 @@ static WORKER_VERSION: OnceLock<&str> = OnceLock::new();
 /// The program of workers, as this process found it.
 struct FoundProgram {
     path: PathBuf,
-    /// Device, inode, and time of the last change of its status in seconds and nanoseconds.
+    /// Device, inode, and time of the last change of its content in seconds and nanoseconds: that of its status changes
+    /// with each link to it, as cargo makes them.
     identity: (u64, u64, i64, i64),
 }
 
@@ -118,7 +119,7 @@ impl FoundProgram {
 }
 
 fn identity(file: &Metadata) -> (u64, u64, i64, i64) {
-    (file.dev(), file.ino(), file.ctime(), file.ctime_nsec())
+    (file.dev(), file.ino(), file.mtime(), file.mtime_nsec())
 }
 
 /// SHA-256 of the program that runs on workers.
