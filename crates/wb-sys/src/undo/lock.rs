@@ -1,6 +1,6 @@
 //! The lock of the undo log, which allows one process at a time to change a machine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -156,42 +156,118 @@ pub(super) fn acquire(path: &Path, subcommand: &str) -> io::Result<Result<File, 
 
 /// Kills the commands of a holder that has ended, each with its process group and descendants.
 fn kill_commands(file: &File, dead: &LockRecord) -> io::Result<()> {
-    let root = SysRoot::real();
-    let (mut groups, mut stopped) = (BTreeSet::new(), BTreeMap::new());
-    // All are stopped before any is killed: a shell whose child is killed first would continue with its next command. A
-    // stopped process starts no more, so the next iteration finds all that were started meanwhile.
-    loop {
-        let all = tree::all(&root);
-        let commands = commands(&all, &file.metadata()?);
-        groups.extend(commands.iter().map(|command| command.group));
-        // A command that has not left the holder's group yet must not cause that whole group to be killed.
-        groups.remove(&dead.group);
-        let in_group = all.iter().filter(|entry| groups.contains(&entry.group));
-        let roots = commands.iter().copied().chain(in_group).map(|entry| entry.pid).collect();
+    let list = || {
+        let all = tree::all(&SysRoot::real());
+        let lock = file.metadata()?;
+        let mut commands = BTreeSet::from_iter(all.iter().map(|entry| entry.pid).filter(|pid| is_command(*pid, &lock)));
         // Another process may have acquired the lock meanwhile: these are then the commands of a live process.
         if LockRecord::read(file)?.as_ref() != Some(dead) {
-            break;
+            commands.clear();
         }
-        let found = tree::descendants(&all, &roots);
-        let new: Vec<_> = found.into_iter().filter(|entry| !stopped.contains_key(&entry.pid)).collect();
-        if new.is_empty() {
-            break;
-        }
-        for entry in new {
-            tree::signal(&entry, Signal::STOP);
-            stopped.insert(entry.pid, entry);
-        }
-    }
-    for entry in stopped.values() {
-        tree::signal(entry, Signal::KILL);
-    }
-    Ok(())
+        Ok((all, commands))
+    };
+    kill_with_relatives(dead.group, list, |entry, signal| _ = tree::signal(entry, signal))
 }
 
-/// The processes that have the lock file as their standard input.
-fn commands<'a>(all: &'a [ProcessStat], lock: &fs::Metadata) -> Vec<&'a ProcessStat> {
-    let has_lock = |entry: &&ProcessStat| {
-        fs::metadata(format!("/proc/{}/fd/0", entry.pid)).is_ok_and(|input| is_same_file(&input, lock))
-    };
-    all.iter().filter(has_lock).collect()
+/// Whether a process has the lock file as its standard input.
+fn is_command(pid: u32, lock: &fs::Metadata) -> bool {
+    fs::metadata(format!("/proc/{pid}/fd/0")).is_ok_and(|input| is_same_file(&input, lock))
+}
+
+/// Kills processes with their groups and descendants. `list` returns all processes of the machine and the ids of those that
+/// are to be killed; processes of `spared_group` are not killed for their group alone: it is that of a dead holder, which a
+/// command may not have left yet.
+fn kill_with_relatives(
+    spared_group: u32,
+    list: impl Fn() -> io::Result<(Vec<ProcessStat>, BTreeSet<u32>)>,
+    mut send: impl FnMut(&ProcessStat, Signal),
+) -> io::Result<()> {
+    let (mut groups, mut known, mut stopped) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+    loop {
+        let (all, mut roots) = list()?;
+        groups.extend(all.iter().filter(|entry| roots.contains(&entry.pid)).map(|entry| entry.group));
+        groups.remove(&spared_group);
+        roots.extend(all.iter().filter(|entry| groups.contains(&entry.group)).map(|entry| entry.pid));
+        let found = tree::descendants(&all, &roots);
+        let new: Vec<_> = found.into_iter().filter(|entry| known.insert((entry.pid, entry.started))).collect();
+        // All are stopped before any is killed: a shell whose child is killed first would continue with its next command.
+        // The signal to stop does not interrupt a fork, which the one to kill does. So a child can appear until its parent
+        // was killed, when only its group still relates it.
+        if new.is_empty() {
+            if stopped.is_empty() {
+                return Ok(());
+            }
+            for entry in stopped.drain(..) {
+                send(&entry, Signal::KILL);
+            }
+        }
+        for entry in &new {
+            send(entry, Signal::STOP);
+        }
+        groups.extend(new.iter().map(|entry| entry.group));
+        stopped.extend(new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn process(pid: u32, parent: u32, group: u32) -> ProcessStat {
+        let line = format!("{pid} (p) S {parent} {group} 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {pid}");
+        tree::parse_stat(&line).unwrap()
+    }
+
+    // A command that was told to stop while it forked got another child, which was left running.
+    #[test]
+    fn children_that_appear_until_their_parent_is_killed_are_killed() {
+        const HOLDERS_GROUP: u32 = 5;
+        let unrelated = [process(1, 0, 1), process(6, 1, HOLDERS_GROUP), process(7, 6, 7)];
+        let command = [process(10, 1, 10), process(11, 10, 10), process(12, 11, 12)];
+        let all = RefCell::new([&unrelated[..], &command].concat());
+        let signals = RefCell::new(Vec::new());
+        let list = || {
+            let all = all.borrow().clone();
+            let roots = all.iter().map(|entry| entry.pid).filter(|pid| *pid == 10).collect();
+            Ok((all, roots))
+        };
+        let send = |entry: &ProcessStat, signal| {
+            signals.borrow_mut().push((entry.pid, signal));
+            let mut all = all.borrow_mut();
+            if signal == Signal::KILL {
+                all.retain(|other| other.pid != entry.pid);
+                // Forked meanwhile, in the group of its parent; init inherits them.
+                match entry.pid {
+                    10 => all.push(process(20, 1, 10)),
+                    12 => all.extend([process(21, 1, 12), process(22, 21, 22)]),
+                    _ => {}
+                }
+            }
+        };
+        kill_with_relatives(HOLDERS_GROUP, list, send).unwrap();
+        assert_eq!(*all.borrow(), unrelated);
+        let waves: Vec<_> =
+            signals.into_inner().chunks(3).map(|wave| BTreeMap::from_iter(wave.iter().copied())).collect();
+        let wave = |pids: [u32; 3], signal| BTreeMap::from(pids.map(|pid| (pid, signal)));
+        let (first, second) = ([10, 11, 12], [20, 21, 22]);
+        let expected = [(first, Signal::STOP), (first, Signal::KILL), (second, Signal::STOP), (second, Signal::KILL)];
+        assert_eq!(waves, expected.map(|(pids, signal)| wave(pids, signal)));
+    }
+
+    // The group of the dead holder may be that of a user's whole pipeline.
+    #[test]
+    fn a_command_in_the_group_of_its_holder_is_killed_alone() {
+        let all = RefCell::new(vec![process(6, 1, 5), process(7, 1, 5), process(8, 7, 5)]);
+        let list = || Ok((all.borrow().clone(), BTreeSet::from([7])));
+        let send = |entry: &ProcessStat, signal| {
+            if signal == Signal::KILL {
+                all.borrow_mut().retain(|other| other.pid != entry.pid);
+            }
+        };
+        kill_with_relatives(5, list, send).unwrap();
+        assert_eq!(*all.borrow(), [process(6, 1, 5)]);
+    }
 }
