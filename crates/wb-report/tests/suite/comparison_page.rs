@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::comparison::specimen::{self, FOREIGN, HOSTILE};
 use crate::comparison::{CompareOptions, compare, read};
-use crate::parsed_page::{Page, words};
+use crate::parsed_page::{Page, elements, words};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use flate2::read::DeflateDecoder;
@@ -94,7 +94,8 @@ fn systems_of_first_and_last_build_are_shown_side_by_side() {
 #[test]
 fn names_do_not_become_markup_or_external_links() {
     let page = page(&PLAIN);
-    assert_eq!(page.count("img, iframe, object, embed, base, link:not([href='data:,']), [onerror], [onclick]"), 0);
+    assert_eq!(page.count("img, iframe, object, embed, base, [onerror], [onclick]"), 0);
+    assert!(page.all("link").iter().all(|link| link.attribute("href") == Some("data:,")));
     assert_eq!(page.count("script"), 2, "the script and its data");
     assert!(page.texts("th.id").iter().any(|name| name.contains(HOSTILE)));
     assert!(data(&page)["ids"].as_array().unwrap().iter().any(|id| id.as_str().unwrap().contains(FOREIGN)));
@@ -102,10 +103,10 @@ fn names_do_not_become_markup_or_external_links() {
         assert!(!page.text.contains(word), "{word}");
     }
     for element in page.all("[href], [src], [action]") {
-        let target = ["href", "src", "action"].iter().find_map(|name| element.attr(name)).unwrap();
-        let link = element.value().name() == "a" && target.starts_with("https://");
+        let target = ["href", "src", "action"].iter().find_map(|name| element.attribute(*name)).unwrap();
+        let link = element.has_tag_name("a") && target.starts_with("https://");
         assert!(target.starts_with('#') || target == "data:," || link, "{target}");
-        assert!(!link || element.attr("rel") == Some("noopener noreferrer"), "{target}");
+        assert!(!link || element.attribute("rel") == Some("noopener noreferrer"), "{target}");
     }
 }
 
@@ -113,7 +114,8 @@ fn names_do_not_become_markup_or_external_links() {
 fn builds_link_to_the_urls_in_their_metadata() {
     let page = page(&PLAIN);
     assert_eq!(page.count("table.builds a[href='https://ci.example/1']"), 1);
-    assert_eq!(page.count("table.builds a[href*='javascript']"), 0);
+    let targets: Vec<_> = page.all("table.builds a").iter().map(|link| link.attribute("href").unwrap()).collect();
+    assert!(targets.iter().all(|target| !target.contains("javascript")), "{targets:?}");
     assert_eq!(page.count("section[aria-labelledby=builds] a[href='https://machines.example/anvil']"), 1);
     assert_eq!(page.count("section[aria-labelledby=builds] a[href='https://machines.example/sledge']"), 1);
     let facts = page.texts("section[aria-labelledby=builds] dl.facts div");
@@ -187,7 +189,8 @@ fn failures_that_are_not_primary_are_listed_separately() {
     let page = page_of(&builds, &by_tolerance(), &PLAIN);
     let heads = page.texts("table.builds thead th");
     let column = heads.iter().position(|head| head == "not primary, failed").unwrap();
-    let cells = page.texts(&format!("table.builds tbody tr:not(:first-child) > :nth-child({})", column + 1));
+    let rows = page.all("table.builds tbody tr");
+    let cells: Vec<_> = rows[1..].iter().map(|row| words(elements(*row, "tr > *")[column])).collect();
     assert_eq!(
         cells,
         ["1", "3"],
@@ -263,7 +266,7 @@ fn two_builds_have_no_trends_and_the_spread_of_more_checks_than_the_first_chart_
 fn the_page_begins_with_a_sentence_and_the_differences() {
     let page = page(&PLAIN);
     let parts: Vec<&str> =
-        page.all("main > section").iter().map(|part| part.attr("aria-labelledby").unwrap()).collect();
+        page.all("main > section").iter().map(|part| part.attribute("aria-labelledby").unwrap()).collect();
     assert_eq!(parts[..2], ["differences", "checks"]);
     let chart = &page.texts("section[aria-labelledby=differences] svg[role=img] > desc")[0];
     let expected = "Localhost/fio read-4KiB (iops_sec), higher is better: regressed, ✕ −20.00 %; \
@@ -279,7 +282,8 @@ fn totals_groups_and_errors_are_shown() {
     let headline = &page.texts(".headline")[0];
     assert!(headline.starts_with("✕ new is 20.0 % slower in fio read-4KiB (iops_sec), and "), "{headline}");
     let heads = page.texts("table.totals thead th");
-    let last = page.texts("table.totals tbody tr:last-child > *");
+    let rows = page.all("table.totals tbody tr");
+    let last: Vec<_> = elements(*rows.last().unwrap(), "tr > *").into_iter().map(words).collect();
     let count = |name: &str| last[heads.iter().position(|head| head == name).unwrap()].clone();
     assert_eq!(["improved", "regressed", "missing", "errors"].map(count), ["1", "1", "2", "1"]);
     assert_eq!(page.texts("table.errors tbody tr"), ["new Tuned/uperf/* <b>no server</b>"]);
@@ -355,7 +359,7 @@ fn charts_can_be_omitted() {
         "each check, counts, differences by build and by profile, which has one test each, and each test"
     );
     for chart in with_charts.all("figure svg[role=img]") {
-        for id in chart.attr("aria-labelledby").unwrap().split(' ') {
+        for id in chart.attribute("aria-labelledby").unwrap().split(' ') {
             assert!(!with_charts.texts(&format!("#{id}"))[0].is_empty());
         }
     }
@@ -364,12 +368,12 @@ fn charts_can_be_omitted() {
 #[test]
 fn tables_are_accessible_and_ids_unique() {
     let page = page(&PLAIN);
-    assert_eq!(page.count("th:not([scope])"), 0);
+    assert_eq!(page.count("th"), page.count("th[scope]"));
     assert_eq!(page.count("table"), page.count("table > caption"));
     assert_eq!(page.count("h1"), 1);
     let mut seen = std::collections::BTreeSet::new();
     for element in page.all("[id]") {
-        assert!(seen.insert(element.attr("id").unwrap()), "duplicate id {:?}", element.attr("id"));
+        assert!(seen.insert(element.attribute("id").unwrap()), "duplicate id {:?}", element.attribute("id"));
     }
 }
 

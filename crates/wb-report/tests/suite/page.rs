@@ -1,8 +1,7 @@
 //! Tests of the page of the specimen, a study with every element.
 
-use crate::parsed_page::{Page, words};
+use crate::parsed_page::{Element, Page, elements, words};
 use crate::specimen;
-use scraper::{ElementRef, Selector};
 use wb_report::chart::{CurveChart, svg};
 use wb_report::page::html;
 
@@ -18,7 +17,7 @@ fn every_cell_has_an_overview_row_and_details() {
     assert_eq!(page.count("table.overview tr.cell"), cells);
     assert_eq!(page.count("details.cell"), cells);
     for link in page.all("table.overview a") {
-        let target = link.attr("href").unwrap();
+        let target = link.attribute("href").unwrap();
         assert_eq!(page.count(target), 1, "{target}");
     }
     let line = words(page.all("table.overview tr.cell")[1]);
@@ -31,10 +30,11 @@ fn every_cell_has_an_overview_row_and_details() {
 #[test]
 fn page_has_no_external_resources() {
     let page = page();
-    assert_eq!(page.count("link:not([href='data:,']), img, iframe, object, embed, script[src], base, source"), 0);
+    assert_eq!(page.count("img, iframe, object, embed, script[src], base, source"), 0);
+    assert!(page.all("link").iter().all(|link| link.attribute("href") == Some("data:,")));
     for element in page.all("[href], [src], [action], [data], [poster]") {
         for name in ["href", "src", "action", "data", "poster"] {
-            let target = element.attr(name).unwrap_or("#");
+            let target = element.attribute(name).unwrap_or("#");
             assert!(target.starts_with('#') || target == "data:,", "{name}={target}");
         }
     }
@@ -57,11 +57,11 @@ fn charts_have_a_title_a_description_and_unique_ids() {
     let page = page();
     assert!(page.count("figure svg") > 20);
     let mut seen = std::collections::BTreeSet::new();
-    for id in page.all("[id]").into_iter().map(|element| element.attr("id").unwrap()) {
+    for id in page.all("[id]").into_iter().map(|element| element.attribute("id").unwrap()) {
         assert!(seen.insert(id), "duplicate id {id}");
     }
     for chart in page.all("figure svg[role=img]") {
-        for id in chart.attr("aria-labelledby").unwrap().split(' ') {
+        for id in chart.attribute("aria-labelledby").unwrap().split(' ') {
             assert!(!words(page.all(&format!("#{id}"))[0]).is_empty());
         }
     }
@@ -70,8 +70,8 @@ fn charts_have_a_title_a_description_and_unique_ids() {
 #[test]
 fn tables_have_scopes_and_captions() {
     let page = page();
-    assert_eq!(page.count("th:not([scope])"), 0);
-    assert_eq!(page.count("table:not(.overview)"), page.count("table > caption"));
+    assert_eq!(page.count("th"), page.count("th[scope]"));
+    assert_eq!(page.count("table") - page.count("table.overview"), page.count("table > caption"));
     assert_eq!(page.count("h1"), 1);
 }
 
@@ -80,11 +80,11 @@ fn group_with_tenfold_differences_has_a_logarithmic_scale() {
     let page = page();
     let sections = page.all("section.group");
     let section = |name: &str| {
-        let title = Selector::parse("h2").unwrap();
-        sections.iter().find(|section| words(section.select(&title).next().unwrap()) == name).unwrap()
+        let section = sections.iter().find(|section| words(elements(**section, "h2")[0]) == name).unwrap();
+        words(*section)
     };
-    assert!(section("ramspeed").html().contains("GB/s, logarithmic"));
-    assert!(!section("linpack").html().contains("logarithmic"));
+    assert!(section("ramspeed").contains("GB/s, logarithmic"));
+    assert!(!section("linpack").contains("logarithmic"));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn each_sample_status_has_its_own_shape() {
         assert!(page.count(&format!("figure .wide svg {shape}")) > 0, "{shape}");
     }
     let matches =
-        |title: &ElementRef<'_>| words(*title).starts_with("sample 5 at 0:40; crashed (redis-benchmark: exit status 1");
+        |title: &Element<'_>| words(*title).starts_with("sample 5 at 0:40; crashed (redis-benchmark: exit status 1");
     assert!(page.all("svg g > title").iter().any(matches));
 }
 

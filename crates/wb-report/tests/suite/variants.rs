@@ -9,7 +9,7 @@ use wb_report::page::{RunExtras, html};
 use wb_report::text::{Style, summary};
 
 use crate::chromium::{PageFile, browser};
-use crate::parsed_page::Page;
+use crate::parsed_page::{Element, Page, words};
 use specimen::{experiment, study};
 
 fn page() -> String {
@@ -117,7 +117,8 @@ fn page_draws_each_variant_beside_its_numbers() {
     assert_eq!(page.count("table.variants tr.variant svg .band"), 3, "each plot shows the range of negligible ratios");
     assert_eq!(page.count("table.variants tr.variant svg .interval"), 2);
     assert_eq!(page.count("table.variants tr.axis svg"), 1);
-    assert_eq!(page.texts("#experiment ~ h3")[0], "file=/dev/sda,grid=M");
+    let follows = |title: &&Element<'_>| title.prev_siblings().any(|node| node.attribute("id") == Some("experiment"));
+    assert_eq!(words(*page.all("h3").iter().find(follows).unwrap()), "file=/dev/sda,grid=M");
     assert_eq!(page.count("table.overview tr.group"), 1, "one group, one scale");
 }
 

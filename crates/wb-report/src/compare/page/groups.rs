@@ -46,11 +46,14 @@ impl GroupsView {
         let rows = |groups: &[NumberedGroup<'_>]| {
             let mut rows = HtmlWriter::default();
             for (index, group) in groups {
-                rows.raw("<tr><th scope=row class=id><bdi>").text(&readable_id(&group.id.to_string())).raw("</bdi>");
-                rows.raw("<td>").figure(scored(group));
+                rows.raw("<tr><th scope=\"row\" class=\"id\"><bdi>")
+                    .text(&readable_id(&group.id.to_string()))
+                    .raw("</bdi></th>");
+                rows.raw("<td>").figure(scored(group)).raw("</td>");
                 for build in builds.clone() {
                     write_cell(&mut rows, history, (*index, group), build, kind_in((*index, group), build));
                 }
+                rows.raw("</tr>");
             }
             rows.finish()
         };
@@ -76,7 +79,7 @@ fn write_cell(
     kind: Option<VerdictStyle>,
 ) {
     let (Some(cell), Some(kind)) = (group.cell(build), kind) else {
-        rows.raw("<td>–");
+        rows.raw("<td>–</td>");
         return;
     };
     let decides = history.affects_exit_code(group, build);
@@ -86,9 +89,9 @@ fn write_cell(
     if let Some(compared) = history.group_verdict(position, build).and_then(|judged| judged.compared) {
         rows.text(&describe_interval(compared.interval.into())).raw(", ");
     }
-    rows.raw("tolerance ").figure(format_value(cell.tolerance)).raw("&nbsp;%");
+    rows.raw("tolerance ").figure(format_value(cell.tolerance)).raw("\u{a0}%");
     if !decides {
         rows.raw(", not decisive");
     }
-    rows.raw("</small>");
+    rows.raw("</small></td>");
 }

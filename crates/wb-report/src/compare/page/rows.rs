@@ -64,6 +64,7 @@ impl CheckRows {
             for column in table.judged() {
                 write_cell(&mut rows, table, (row, column), &measure, styles);
             }
+            rows.raw("</tr>");
         }
         Self { count: selected.len(), listed: listed.len(), rows: rows.finish() }
     }
@@ -78,30 +79,31 @@ fn write_first_value(
     names: &[String],
 ) {
     rows.raw("<td>").figure(format_outcome(table.value(row, 0), measure));
-    if !models::is_scored(table, row) {
-        return;
+    if models::is_scored(table, row) {
+        let limits = table.history.tolerances.limits(table.any_check(row));
+        if let Some(range) = limits.range {
+            rows.raw("<small>").figure(models::format_range(range, measure)).raw("</small>");
+        }
+        for model in limits.models {
+            rows.raw("<small class=\"model\">").text(&names[model]).raw("</small>");
+        }
     }
-    let limits = table.history.tolerances.limits(table.any_check(row));
-    if let Some(range) = limits.range {
-        rows.raw("<small>").figure(models::format_range(range, measure)).raw("</small>");
-    }
-    for model in limits.models {
-        rows.raw("<small class=model>").text(&names[model]).raw("</small>");
-    }
+    rows.raw("</td>");
 }
 
 /// Writes an identifier with its distinguishing parts emphasised.
 fn write_name(rows: &mut HtmlWriter, id: &CheckId<'_>, suffix: &str, better: Option<&'static str>) {
-    rows.raw("<th scope=row class=id><span>").text(id.profile).raw("/").text(id.test).raw("/").text(id.serial);
-    rows.raw(id.id_format.before_case()).raw("</span><wbr><bdi>").text(&case_name(id));
-    rows.raw("</bdi><wbr><span>/").figure(id.class).raw("/</span><bdi>").text(id.metric).raw("</bdi><span>");
+    rows.raw("<th scope=\"row\" class=\"id\"><span>").text(id.profile).raw("/").text(id.test).raw("/").text(id.serial);
+    rows.raw(id.id_format.before_case()).raw("</span><wbr/><bdi>").text(&case_name(id));
+    rows.raw("</bdi><wbr/><span>/").figure(id.class).raw("/</span><bdi>").text(id.metric).raw("</bdi><span>");
     rows.figure(id.id_format.before_statistic()).figure(id.statistic).raw("</span>");
     if !suffix.is_empty() {
         rows.raw(" <span>in ").text(suffix).raw("</span>");
     }
     if let Some(better) = better {
-        rows.raw(" <span class=better>").raw(better).raw("</span>");
+        rows.raw(" <span class=\"better\">").raw(better).raw("</span>");
     }
+    rows.raw("</th>");
 }
 
 fn write_cell(
@@ -112,7 +114,7 @@ fn write_cell(
     styles: VerdictStyles,
 ) {
     let Some(judged) = table.result(row, column) else {
-        rows.raw("<td>–");
+        rows.raw("<td>–</td>");
         return;
     };
     styles.of(judged.final_verdict).write(rows);
@@ -139,7 +141,7 @@ fn write_cell(
     if !judged.differences.is_empty() {
         rows.raw(" <abbr title=\"parameters differ\">Δ</abbr>");
     }
-    rows.raw("<small>").figure(format_outcome(table.value(row, column), measure)).raw("</small>");
+    rows.raw("<small>").figure(format_outcome(table.value(row, column), measure)).raw("</small></td>");
 }
 
 fn format_signed_value(value: f64) -> String {

@@ -24,7 +24,7 @@ pub(super) struct VerdictStyle {
 impl VerdictStyle {
     /// Begins the table cell of a verdict with its symbol.
     pub(super) fn write(&self, rows: &mut HtmlWriter) {
-        rows.raw("<td class=").figure(self.class).raw("><abbr title=\"").figure(self.word);
+        rows.raw("<td class=\"").figure(self.class).raw("\"><abbr title=\"").figure(self.word);
         rows.raw("\">").figure(self.symbol).raw("</abbr>");
     }
 }
