@@ -12,7 +12,7 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-demo: ## build, measure this machine with the plan `quick` (under 4 minutes), write a page; RUN=FOLDER sets its folder
+demo: ## build, measure this machine with the plan `quick` (under 4 minutes, longer with a large cache), write a page; RUN=FOLDER sets its folder
 	@scripts/setup demo
 	@scripts/demo $(ARGS)
 
