@@ -49,6 +49,6 @@ pub use placement::{Aslr, HugePages, Placement};
 pub use quantity::{Bytes, Count, Nanos};
 pub use roles::{Roles, Topology};
 pub use system::System;
-pub use text::{escape_controls, escape_direction_marks, is_direction_mark, is_unprintable};
+pub use text::{escape_bidi_controls, escape_controls, is_bidi_control, is_unprintable};
 pub use unit::{CommonUnit, Quantity, Unit, pluralize};
 pub use worker_suffix::{merge_workers, strip_worker, with_worker};

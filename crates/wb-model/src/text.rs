@@ -3,24 +3,24 @@
 use std::borrow::Cow;
 
 /// Whether a character changes the direction of the text around it, so that a name can be shown as another one.
-pub fn is_direction_mark(letter: char) -> bool {
+pub fn is_bidi_control(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Whether a character controls a terminal, or the direction of the text on it.
 pub fn is_unprintable(letter: char) -> bool {
-    letter.is_control() || is_direction_mark(letter)
+    letter.is_control() || is_bidi_control(letter)
 }
 
-/// A text with its direction marks as escapes: `\u{202e}`.
-pub fn escape_direction_marks(text: &str) -> Cow<'_, str> {
-    // All direction marks begin with one of these bytes: most texts have neither.
-    if !text.bytes().any(|byte| matches!(byte, 0xd8 | 0xe2)) || !text.contains(is_direction_mark) {
+/// A text with its bidirectional controls (Bidi_Control of Unicode) as escapes: `\u{202e}`.
+pub fn escape_bidi_controls(text: &str) -> Cow<'_, str> {
+    // All of them begin with one of these bytes: most texts have neither.
+    if !text.bytes().any(|byte| matches!(byte, 0xd8 | 0xe2)) || !text.contains(is_bidi_control) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
-        if is_direction_mark(letter) { escaped.extend(letter.escape_unicode()) } else { escaped.push(letter) }
+        if is_bidi_control(letter) { escaped.extend(letter.escape_unicode()) } else { escaped.push(letter) }
     }
     Cow::Owned(escaped)
 }
@@ -81,14 +81,14 @@ mod tests {
     fn all_direction_marks_are_escaped_and_nothing_else() {
         // Bidi_Control of Unicode's PropList.txt.
         let marks = "\u{061c}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2066}\u{2067}\u{2068}\u{2069}";
-        assert!(marks.chars().all(|mark| is_direction_mark(mark) && is_unprintable(mark)));
-        assert_eq!((0..=u32::from(char::MAX)).filter_map(char::from_u32).filter(|c| is_direction_mark(*c)).count(), 12);
+        assert!(marks.chars().all(|mark| is_bidi_control(mark) && is_unprintable(mark)));
+        assert_eq!((0..=u32::from(char::MAX)).filter_map(char::from_u32).filter(|c| is_bidi_control(*c)).count(), 12);
         for mark in marks.chars() {
             let expected = format!("a\\u{{{:x}}}b", u32::from(mark));
-            assert_eq!(escape_direction_marks(&format!("a{mark}b")), expected);
+            assert_eq!(escape_bidi_controls(&format!("a{mark}b")), expected);
         }
         for text in ["", "größe 日本語 “x” 👩‍👩‍👧 ة", "a\tb\n\x1b[1m"] {
-            assert!(matches!(escape_direction_marks(text), Cow::Borrowed(same) if same == text));
+            assert!(matches!(escape_bidi_controls(text), Cow::Borrowed(same) if same == text));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Texts within Markdown as GitHub renders it.
 
-use wb_model::escape_direction_marks;
+use wb_model::escape_bidi_controls;
 
 /// A text on one line, of which nothing is markup: special characters have a backslash.
 pub(crate) fn escape(text: &str) -> String {
@@ -23,7 +23,7 @@ pub(crate) fn code(text: &str) -> String {
 }
 
 fn on_one_line(text: &str) -> String {
-    escape_direction_marks(text).replace(['\n', '\r'], " ")
+    escape_bidi_controls(text).replace(['\n', '\r'], " ")
 }
 
 #[cfg(test)]

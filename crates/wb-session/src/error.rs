@@ -7,8 +7,8 @@ use wb_profile::{ProfileCatalogError, ProfileSelectionError};
 
 use crate::bisect::BisectError;
 use crate::hosts::HostError;
-use crate::program::WorkerProgramError;
 use crate::variants::VariantsError;
+use crate::worker_program::WorkerProgramError;
 
 /// An error that ends a session, or that it reports as a warning.
 #[derive(Debug, thiserror::Error)]

@@ -28,6 +28,7 @@ pub mod request;
 mod result;
 mod secrets;
 pub mod variants;
+pub mod worker_program;
 
 pub use error::{ErrorClass, SessionError, describe_empty_selection};
 pub use event::{EventSink, HostEvent, SessionEvent};

@@ -19,11 +19,12 @@ use crate::hosts::{
 };
 use crate::options::{RunFolderOptions, SessionOptions};
 use crate::profile_run::mask_metadata;
-use crate::program::{current_program_hash, runtime, worker_program_hash};
+use crate::program::{current_program_hash, runtime};
 use crate::publishing::{PublishConfig, PublishState, publish_run};
 use crate::request::MeasureRequest;
 use crate::result::MeasureResult;
 use crate::secrets;
+use crate::worker_program::worker_program_hash;
 
 /// A measurement session: the tests, the hosts and the run folder.
 pub struct MeasureSession<'a> {

@@ -13,7 +13,8 @@ use wb_sys::programs::is_program;
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 use crate::measure::cancel_on_signals;
-use crate::program::{runtime, worker_program};
+use crate::program::runtime;
+use crate::worker_program::worker_program;
 
 /// run-perf's name for publishing to pbench's server.
 const RUN_PERF_KEY: &str = "pbench_server_publish";

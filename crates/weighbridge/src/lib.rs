@@ -37,7 +37,7 @@ pub fn run_weighbridge() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return exit::report_parse_error(&error, &words),
     };
-    wb_session::program::require_worker_version(cli::VERSION);
+    wb_session::worker_program::require_worker_version(cli::VERSION);
     if cli.reserves_standard_output {
         output::reserve_standard_output();
     }

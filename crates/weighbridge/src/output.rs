@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use serde::Serialize;
-use wb_model::{escape_controls, is_direction_mark};
+use wb_model::{escape_controls, is_bidi_control};
 use wb_sys::{OutputFile, OutputTarget, output_file};
 
 use crate::cli::{OutputPath, OutputPrefix};
@@ -39,7 +39,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Error> {
 pub(crate) fn json_text(value: &impl Serialize) -> Result<String, Error> {
     let mut text = serde_json::to_string_pretty(value).map_err(|error| Error::Internal(error.to_string()))?;
     // They are in strings alone, where JSON has an escape with the same meaning.
-    let marks: BTreeSet<char> = text.chars().filter(|letter| is_direction_mark(*letter)).collect();
+    let marks: BTreeSet<char> = text.chars().filter(|letter| is_bidi_control(*letter)).collect();
     for mark in marks {
         text = text.replace(mark, &format!("\\u{:04x}", u32::from(mark)));
     }
@@ -134,7 +134,7 @@ mod tests {
     fn json_has_no_marks_of_direction_and_the_same_values() {
         let value = serde_json::json!({"name\u{202e}": "a\u{2066}b", "plain": "größe"});
         let text = json_text(&value).unwrap();
-        assert!(!text.contains(is_direction_mark) && text.contains(r"\u202e"), "{text}");
+        assert!(!text.contains(is_bidi_control) && text.contains(r"\u202e"), "{text}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 }

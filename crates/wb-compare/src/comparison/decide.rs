@@ -127,7 +127,7 @@ impl FinalVerdict {
     }
 
     /// The more precise verdict of a check that only the judged build has, `New` or `Invalid`, in place of `Missing`.
-    pub(super) fn of_judged_alone(self, judged_alone: Option<Self>) -> Self {
+    pub(super) fn or_judged_alone(self, judged_alone: Option<Self>) -> Self {
         judged_alone.filter(|_| self == Self::Missing).unwrap_or(self)
     }
 
@@ -265,9 +265,9 @@ fn uses_noise_model(check: &statistical::MetricComparison) -> bool {
 }
 
 impl CheckDecision {
-    /// As [`FinalVerdict::of_judged_alone`].
-    pub(super) fn of_judged_alone(self, judged_alone: Option<FinalVerdict>) -> Self {
-        Self { final_verdict: self.final_verdict.of_judged_alone(judged_alone), ..self }
+    /// As [`FinalVerdict::or_judged_alone`].
+    pub(super) fn or_judged_alone(self, judged_alone: Option<FinalVerdict>) -> Self {
+        Self { final_verdict: self.final_verdict.or_judged_alone(judged_alone), ..self }
     }
 }
 

@@ -193,7 +193,7 @@ impl<'a> BuildHistory<'a> {
                 _ => None,
             };
             Some(StoredCheck {
-                decision: decision.of_judged_alone(judged_alone),
+                decision: decision.or_judged_alone(judged_alone),
                 statistical_check: statistical_check.map(|(index, _)| *index),
                 differences,
             })

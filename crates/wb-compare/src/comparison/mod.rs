@@ -432,15 +432,15 @@ impl ComparisonResult {
         let zero_mean = zero_mean_side(builds, check, all.end - 1);
         let decision =
             decide(id, alternatives, cell.status, zero_mean.is_some(), statistical_check, method, &differences)
-                .of_judged_alone(judged_alone(all.end - 1));
+                .or_judged_alone(judged_alone(all.end - 1));
         // The verdicts of each method have the words of final ones. What fails more often is not slower.
         let fails_more = statistical_check.is_some_and(statistical::MetricComparison::failures_rose);
         let is_speed = check.statistic == Statistic::Mean && is_speed(id.class) && !fails_more;
         let word = |verdict: FinalVerdict, build: usize| {
             if alternatives {
-                verdict.of_judged_alone(judged_alone(build)).between_alternatives(is_speed)
+                verdict.or_judged_alone(judged_alone(build)).between_alternatives(is_speed)
             } else {
-                verdict.of_judged_alone(judged_alone(build))
+                verdict.or_judged_alone(judged_alone(build))
             }
         };
         CheckResult {

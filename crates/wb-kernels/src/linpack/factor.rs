@@ -4,7 +4,7 @@
 
 use super::kernel::Kernels;
 use super::matrix::MatrixMut;
-use super::panel::{Panel, WIDEST, swap_rows};
+use super::panel::{MAX_PANEL_WIDTH, Panel, swap_rows};
 use crate::{Error, HugePagePolicy};
 
 /// Up to this number of columns, columns are eliminated one by one.
@@ -18,11 +18,11 @@ pub(super) struct Factorizer {
 
 impl Factorizer {
     pub(super) fn new(kernels: Kernels, rows: usize, huge: HugePagePolicy) -> Result<Self, Error> {
-        Ok(Self { kernels, half: Panel::new(kernels, rows, WIDEST / 2, huge)? })
+        Ok(Self { kernels, half: Panel::new(kernels, rows, MAX_PANEL_WIDTH / 2, huge)? })
     }
 
     pub(super) fn bytes(kernels: &Kernels, rows: usize) -> u64 {
-        Panel::bytes(kernels, rows, WIDEST / 2)
+        Panel::bytes(kernels, rows, MAX_PANEL_WIDTH / 2)
     }
 
     /// As [`Panel::prefault`].

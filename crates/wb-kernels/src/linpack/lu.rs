@@ -8,7 +8,7 @@
 use super::factor::Factorizer;
 use super::kernel::Kernels;
 use super::matrix::{MatrixMut, SharedMatrix};
-use super::panel::{Panel, WIDEST};
+use super::panel::{MAX_PANEL_WIDTH, Panel};
 use crate::thread_team::TeamThread;
 use crate::{Error, HugePagePolicy};
 use std::ops::Range;
@@ -18,9 +18,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Columns of the widest strip, the unit of work of one thread: its solved rows, of the widest panel, fit into a second-level
 /// cache of 512 KiB.
-const WIDEST_STRIP: usize = 240;
+const MAX_STRIP_WIDTH: usize = 240;
 /// Columns of the narrowest strip, except at the right edge.
-const NARROWEST_STRIP: usize = 48;
+const MIN_STRIP_WIDTH: usize = 48;
 
 /// Columns that the back substitution eliminates at once.
 const SUBSTITUTION_COLUMNS: usize = 8;
@@ -47,17 +47,17 @@ struct FactorStep {
 /// The private workspace of one thread.
 struct ThreadWorkspace {
     factorizer: Factorizer,
-    exchanges: [usize; WIDEST],
+    exchanges: [usize; MAX_PANEL_WIDTH],
     scratch: Vec<f64>,
 }
 
 impl Workspace {
     pub(super) fn new(n: usize, threads: usize, kernels: Kernels, huge: HugePagePolicy) -> Result<Self, Error> {
-        let panel = || Panel::new(kernels, n, WIDEST, huge).map(RwLock::new);
+        let panel = || Panel::new(kernels, n, MAX_PANEL_WIDTH, huge).map(RwLock::new);
         let new_workspace = || {
             let factorizer = Factorizer::new(kernels, n, huge)?;
-            let scratch = vec![0.0; WIDEST * WIDEST_STRIP];
-            Ok(Mutex::new(ThreadWorkspace { factorizer, exchanges: [0; WIDEST], scratch }))
+            let scratch = vec![0.0; MAX_PANEL_WIDTH * MAX_STRIP_WIDTH];
+            Ok(Mutex::new(ThreadWorkspace { factorizer, exchanges: [0; MAX_PANEL_WIDTH], scratch }))
         };
         Ok(Self {
             n,
@@ -70,9 +70,9 @@ impl Workspace {
 
     /// Bytes that [`Workspace::new`] takes.
     pub(super) fn bytes(n: usize, threads: usize, kernels: &Kernels) -> u64 {
-        let scratch = WIDEST * WIDEST_STRIP * size_of::<f64>();
+        let scratch = MAX_PANEL_WIDTH * MAX_STRIP_WIDTH * size_of::<f64>();
         let per_thread = Factorizer::bytes(kernels, n).saturating_add(scratch as u64);
-        let shared = Panel::bytes(kernels, n, WIDEST).saturating_mul(2);
+        let shared = Panel::bytes(kernels, n, MAX_PANEL_WIDTH).saturating_mul(2);
         per_thread.saturating_mul(threads as u64).saturating_add(shared)
     }
 
@@ -202,8 +202,8 @@ impl Strips {
         let next = next.map_or(step.cols.end..step.cols.end, |next| next.cols.clone());
         let rest = next.end..end;
         // Four strips a thread, so that fast threads take more; a multiple of every kernel's tile.
-        let fair = rest.len().div_ceil(4 * threads).next_multiple_of(NARROWEST_STRIP / 2);
-        Self { next, rest, width: fair.clamp(NARROWEST_STRIP, WIDEST_STRIP) }
+        let fair = rest.len().div_ceil(4 * threads).next_multiple_of(MIN_STRIP_WIDTH / 2);
+        Self { next, rest, width: fair.clamp(MIN_STRIP_WIDTH, MAX_STRIP_WIDTH) }
     }
 
     /// The strip of a ticket, and whether it is the next block.
@@ -220,10 +220,10 @@ impl Strips {
 /// Blocks of columns: wide ones while there is much to multiply, narrower ones towards the end, where the other threads
 /// would wait for the one that factors.
 fn steps(n: usize) -> Vec<FactorStep> {
-    const NARROWEST: usize = 64;
+    const MIN_PANEL_WIDTH: usize = 64;
     let (mut steps, mut start) = (Vec::new(), 0);
     while start < n {
-        let width = ((n - start) / 16).next_multiple_of(8).clamp(NARROWEST, WIDEST);
+        let width = ((n - start) / 16).next_multiple_of(8).clamp(MIN_PANEL_WIDTH, MAX_PANEL_WIDTH);
         let end = n.min(start + width);
         steps.push(FactorStep { cols: start..end, ticket: AtomicUsize::new(0) });
         start = end;
@@ -243,14 +243,14 @@ mod tests {
             let mut factored = 0;
             for (k, step) in steps.iter().enumerate() {
                 prop_assert_eq!(step.cols.start, factored);
-                prop_assert!(step.cols.len() <= WIDEST);
+                prop_assert!(step.cols.len() <= MAX_PANEL_WIDTH);
                 factored = step.cols.end;
                 let strips = Strips::after(step, steps.get(k + 1), n + 1, threads);
                 let mut updated = factored;
                 let mut ticket = 0;
                 while let Some((strip, is_next)) = strips.get(ticket) {
                     prop_assert_eq!(strip.start, updated);
-                    prop_assert!(strip.len() <= WIDEST_STRIP);
+                    prop_assert!(strip.len() <= MAX_STRIP_WIDTH);
                     prop_assert_eq!(is_next, ticket == 0 && k + 1 < steps.len());
                     updated = strip.end;
                     ticket += 1;

@@ -5,7 +5,7 @@ use super::matrix::MatrixMut;
 use crate::{Error, HugePagePolicy, MappedMemory};
 
 /// The widest block of columns that is factored at once.
-pub(super) const WIDEST: usize = 192;
+pub(super) const MAX_PANEL_WIDTH: usize = 192;
 
 /// Rows of the lower part that are multiplied with a whole strip at a time; with a panel's width they fill about half
 /// of a second-level cache of 1 MiB.

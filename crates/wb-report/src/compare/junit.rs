@@ -7,7 +7,7 @@ use quick_xml::events::BytesText;
 use wb_compare::ComparisonResult;
 use wb_compare::comparison::{CheckResult, ComparisonMethod, FailOn, FinalVerdict};
 use wb_compare::run_perf::tolerance::Status;
-use wb_model::escape_direction_marks;
+use wb_model::escape_bidi_controls;
 
 use super::figures::{describe_error, explain_check, explain_group};
 use super::threshold_range::ThresholdRange;
@@ -91,7 +91,7 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
     })?;
     let body = String::from_utf8(writer.into_inner()).map_err(io::Error::other)?;
     let body = body.replace(|character| !is_allowed(character), "\u{fffd}");
-    let body = escape_direction_marks(&body);
+    let body = escape_bidi_controls(&body);
     Ok(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{body}\n"))
 }
 

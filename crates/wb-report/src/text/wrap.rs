@@ -1,7 +1,7 @@
 //! Wraps text by its width on a terminal.
 
 use unicode_width::UnicodeWidthChar;
-use wb_model::escape_direction_marks;
+use wb_model::escape_bidi_controls;
 
 /// The width of a text in columns.
 pub(super) fn width(text: &str) -> usize {
@@ -11,7 +11,7 @@ pub(super) fn width(text: &str) -> usize {
 /// Replaces control characters and escapes marks of direction, because results contain the output of other programs.
 pub(super) fn sanitize(text: &str) -> String {
     let replacement = |c: char| if c.is_whitespace() { ' ' } else { '\u{fffd}' };
-    let text = escape_direction_marks(text.trim_end());
+    let text = escape_bidi_controls(text.trim_end());
     text.chars().map(|c| if c.is_control() { replacement(c) } else { c }).collect()
 }
 

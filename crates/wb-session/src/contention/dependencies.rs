@@ -10,7 +10,7 @@ use wb_contention_worker::{BlockDevice, Enforcement, Needs, Requirement, require
 
 use super::preparation::enforcement;
 use crate::error::SessionError;
-use crate::program::worker_program;
+use crate::worker_program::worker_program;
 
 /// A requirement of contention benches on this machine
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

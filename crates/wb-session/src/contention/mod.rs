@@ -47,7 +47,7 @@ pub use self::dependencies::{Dependency, DependencyState, dependencies};
 use self::failure::{failure, names, worker_failure};
 use crate::error::SessionError;
 use crate::measure::cancel_on_signals;
-use crate::program::worker_program;
+use crate::worker_program::worker_program;
 
 /// What all stages of a sequence are measured with.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use super::{ConnectedHosts, HostError};
 use crate::error::SessionError;
 use crate::event::SessionEvent;
 use crate::options::HostOptions;
-use crate::program::{program_for, read_worker_program};
+use crate::worker_program::{program_for, read_worker_program};
 
 /// A host whose kernel was reset, with the arguments that were removed, or the error.
 pub type KernelReset = (WorkerName, Result<String, RebootError>);

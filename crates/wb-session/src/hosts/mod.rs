@@ -21,7 +21,7 @@ use self::host_selection::{RequestedHost, RequestedHosts, resolve_hosts};
 use crate::error::SessionError;
 use crate::event::{EventSink, HostEvent};
 use crate::options::{HostOptions, HostSelection};
-use crate::program::{read_worker_program, worker_program};
+use crate::worker_program::{read_worker_program, worker_program};
 
 pub use self::error::HostError;
 pub use self::kernel_arguments::KernelReset;

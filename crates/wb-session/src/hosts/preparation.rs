@@ -21,7 +21,7 @@ use super::{ConnectedHosts, HostError, connect_requested, targets};
 use crate::error::SessionError;
 use crate::event::{EventSink, HostEvent, SessionEvent};
 use crate::options::{HostOptions, PreparationOptions};
-use crate::program::{program_for, worker_program};
+use crate::worker_program::{program_for, worker_program};
 
 /// Preparation of hosts and workers before measuring.
 pub struct HostPreparation {

@@ -23,7 +23,7 @@ use crate::error::SessionError;
 use crate::event::{EventSink, HostEvent};
 use crate::knob_sets::all_sets;
 use crate::options::HostOptions;
-use crate::program::read_worker_program;
+use crate::worker_program::read_worker_program;
 
 /// The available profiles, including those of asset folders.
 ///

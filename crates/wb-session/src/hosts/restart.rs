@@ -6,7 +6,7 @@ use wb_model::WorkerName;
 
 use super::ConnectedHosts;
 use crate::error::SessionError;
-use crate::program::{read_worker_program, worker_program};
+use crate::worker_program::{read_worker_program, worker_program};
 
 impl ConnectedHosts {
     /// Replaces the agent of a host that could not be reverted; the new one reverts what is still changed there.

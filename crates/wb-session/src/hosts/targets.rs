@@ -13,7 +13,7 @@ use super::host_selection::{RequestedHost, RequestedHosts, implicit_local_params
 use super::{connect_options, local_worker};
 use crate::error::SessionError;
 use crate::options::HostOptions;
-use crate::program::read_worker_program;
+use crate::worker_program::read_worker_program;
 
 /// Time limit for `ssh -G`, which prints the effective configuration.
 const SSH_CONFIG_TIMEOUT: Nanos = Nanos(10_000_000_000);

@@ -8,7 +8,7 @@ use wb_results::CellResult;
 use wb_test::{BUILT_PREFIX, BuildInputs, DEFINITION_FILE_PREFIX, DEFINITION_SHA256, Registry};
 
 use crate::error::SessionError;
-use crate::program::worker_program_hash;
+use crate::worker_program::worker_program_hash;
 
 /// Suffix of provenance keys whose values are hashes of programs; `@WORKER` may follow.
 const SHA256_SUFFIX: &str = " sha256";

@@ -6,7 +6,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::exec::Kernel;
 use super::net::NetWorkloadCommand;
-use super::{ConsoleFlags, ParseError, VERSION};
+use super::tune::TuneHere;
+use super::{ConsoleFlags, DoctorArgs, ParseError, VERSION};
 
 /// Runs what Weighbridge measures on this machine, for a controller
 #[derive(Debug, Parser)]
@@ -45,50 +46,12 @@ pub(crate) enum AgentCommand {
         command: Box<NetWorkloadCommand>,
     },
     /// Report what makes measurements on this machine noisy
-    Doctor {
-        /// Also show checks that pass and hardware that this machine lacks
-        #[arg(long, short)]
-        all: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Doctor(DoctorArgs),
     /// Show, change and restore settings of this machine
     Tune {
         /// Subcommand
         #[command(subcommand)]
         command: TuneHere,
-    },
-}
-
-/// `weighbridge tune` without its choice of machines.
-#[derive(Debug, Subcommand)]
-pub(crate) enum TuneHere {
-    /// Show changed settings and what the given sets would change
-    Status {
-        /// Sets, files of sets, or single knobs
-        what: Vec<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Set knobs and record their original values in the undo log
-    Apply {
-        /// Sets, files of sets, or single knobs
-        #[arg(required = true)]
-        what: Vec<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Restore the original values of all changed settings
-    Revert {
-        /// Also restore values that something else has changed since
-        #[arg(long)]
-        force: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
 }
 

@@ -4,8 +4,9 @@ use clap::Subcommand;
 
 use super::schema::SchemaName;
 use super::{
-    DoctorArgs, FormatArgs, ListArgs, OutputFolder, PlanArgs, ReportArgs, RunArgs, SolveArgs, StudyArgs, SummaryArgs,
-    archive, bisect, clean, compare, contention, exec, hashd, import, net, peers, profile, run_perf, tune, variants,
+    DoctorArgs, FormatArgs, ListArgs, OnHosts, OutputFolder, PlanArgs, ReportArgs, RunArgs, SolveArgs, StudyArgs,
+    SummaryArgs, archive, bisect, clean, compare, contention, exec, hashd, import, net, peers, profile, run_perf, tune,
+    variants,
 };
 
 /// Exit statuses of commands that show a run, printed after their help.
@@ -84,7 +85,7 @@ pub(crate) enum Command {
     Strip(compare::StripArgs),
     /// Report what makes measurements on this machine noisy, why, and how to change it
     #[command(after_help = "exit status: 0 this machine is quiet, 3 it is not")]
-    Doctor(DoctorArgs),
+    Doctor(OnHosts<DoctorArgs>),
     /// Apply and revert system settings that affect measurements
     #[command(
         after_help = "`weighbridge doctor --all` shows each knob and its state here; docs/tune.md describes them."

@@ -1,26 +1,38 @@
 //! Arguments of `tune`.
 
 use clap::{Args, Subcommand};
-use wb_session::HostSelection;
+
+use super::on_hosts::OnHosts;
 
 /// `tune`
 #[derive(Debug, Subcommand)]
 pub(crate) enum TuneCommand {
     /// Show changed settings and what the given sets would change, without changing anything
     #[command(after_help = "exit status: 0 everything named can be set, 3 something named cannot")]
-    Status(TuneStatusArgs),
+    Status(OnHosts<TuneStatusArgs>),
     /// Set knobs and record their original values in the undo log
     #[command(
         after_help = "exit status: 0 everything that can be set is set, 1 another process is changing this machine, \
         3 something named could not be set, or only in part"
     )]
-    Apply(TuneApplyArgs),
+    Apply(OnHosts<TuneApplyArgs>),
     /// Restore the original values of all changed settings
     #[command(
         after_help = "A value that something else has changed since is left as it is and stays in the undo log.\n\n\
         exit status: 0 everything is restored, 1 another process is changing this machine, 3 not everything could be \
         restored, 4 nothing is changed"
     )]
+    Revert(OnHosts<TuneRevertArgs>),
+}
+
+/// `weighbridge-agent tune`, on the agent's machine
+#[derive(Debug, Subcommand)]
+pub(crate) enum TuneHere {
+    /// Show changed settings and what the given sets would change
+    Status(TuneStatusArgs),
+    /// Set knobs and record their original values in the undo log
+    Apply(TuneApplyArgs),
+    /// Restore the original values of all changed settings
     Revert(TuneRevertArgs),
 }
 
@@ -30,12 +42,9 @@ pub(crate) struct TuneStatusArgs {
     /// Sets, files of sets, or single knobs, as for `apply`; without them, the available sets are listed
     #[arg(value_name = "SET|FILE|KNOB[@TARGET]=VALUE")]
     pub(crate) what: Vec<String>,
-    /// Print JSON; with --hosts, an object keyed by host name
+    /// Print JSON; of several machines, an object keyed by host name
     #[arg(long)]
     pub(crate) json: bool,
-    /// Machines to act on; this one by default
-    #[command(flatten)]
-    pub(crate) hosts: HostSelection,
 }
 
 /// `tune apply`
@@ -45,12 +54,9 @@ pub(crate) struct TuneApplyArgs {
     /// values win
     #[arg(value_name = "SET|FILE|KNOB[@TARGET]=VALUE", required = true)]
     pub(crate) what: Vec<String>,
-    /// Print JSON; with --hosts, an object keyed by host name
+    /// Print JSON; of several machines, an object keyed by host name
     #[arg(long)]
     pub(crate) json: bool,
-    /// Machines to act on; this one by default
-    #[command(flatten)]
-    pub(crate) hosts: HostSelection,
 }
 
 /// `tune revert`
@@ -59,10 +65,7 @@ pub(crate) struct TuneRevertArgs {
     /// Also restore values that something else has changed since
     #[arg(long)]
     pub(crate) force: bool,
-    /// Print JSON; with --hosts, an object keyed by host name
+    /// Print JSON; of several machines, an object keyed by host name
     #[arg(long)]
     pub(crate) json: bool,
-    /// Machines to act on; this one by default
-    #[command(flatten)]
-    pub(crate) hosts: HostSelection,
 }

@@ -7,7 +7,8 @@ use wb_archive::{ArchiveSummary, SnapshotRequest, UnpackError};
 use wb_model::{Unit, pluralize};
 use wb_record::{RunFolder, RunInputs};
 use wb_session::declare_secrets;
-use wb_session::program::{current_program, current_program_hash, worker_program, worker_program_hash};
+use wb_session::program::{current_program, current_program_hash};
+use wb_session::worker_program::{worker_program, worker_program_hash};
 use wb_sys::FileLock;
 
 use super::contention::{ReadTarget, unselected_folders};

@@ -6,15 +6,15 @@ use wb_session::remote::RemoteArgument;
 use wb_sys::SysRoot;
 
 use super::remote::{OutputMode, RemoteTarget, run_on_hosts};
-use crate::cli::DoctorArgs;
+use crate::cli::{DoctorArgs, OnHosts};
 use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
 /// Diagnoses this machine or other machines.
-pub(crate) fn doctor(args: &DoctorArgs, console: &Console) -> Result<Exit, Error> {
-    if args.hosts.is_given() {
+pub(crate) fn doctor(OnHosts { args, hosts }: &OnHosts<DoctorArgs>, console: &Console) -> Result<Exit, Error> {
+    if hosts.is_given() {
         let words = ["doctor", "--json"].map(RemoteArgument::plain);
         let render = |target: &RemoteTarget, stdout: &[u8]| match serde_json::from_slice::<Diagnosis>(stdout) {
             Ok(diagnosis) => render_diagnosis(&diagnosis, Some(target), args.all, console),
@@ -22,18 +22,18 @@ pub(crate) fn doctor(args: &DoctorArgs, console: &Console) -> Result<Exit, Error
             Err(_) => String::from_utf8_lossy(stdout).into_owned(),
         };
         let output = if args.json { OutputMode::Json } else { OutputMode::Rendered(&render) };
-        return run_on_hosts(&args.hosts, &words, output, console);
+        return run_on_hosts(hosts, &words, output, console);
     }
-    diagnose(args.all, args.json, console)
+    diagnose(args, console)
 }
 
 /// Diagnoses this machine.
-pub(super) fn diagnose(all: bool, json: bool, console: &Console) -> Result<Exit, Error> {
+pub(super) fn diagnose(args: &DoctorArgs, console: &Console) -> Result<Exit, Error> {
     let diagnosis = wb_knobs::doctor(&SysRoot::real());
-    if json {
+    if args.json {
         print_json(&diagnosis)?;
     } else {
-        print_text(&render_diagnosis(&diagnosis, None, all, console))?;
+        print_text(&render_diagnosis(&diagnosis, None, args.all, console))?;
     }
     Ok(if diagnosis.is_quiet() { Exit::Success } else { Exit::Incomplete })
 }

@@ -11,7 +11,8 @@ use wb_contention_worker::io_latency::{LatencyReport, WatchConfig, watch};
 use wb_diagnostics::humanize_serde_error;
 use wb_kernels::{himeno, linpack, memory_hog, ramspeed};
 use wb_net::ceiling;
-use wb_session::program::{current_program, runtime, worker_program};
+use wb_session::program::{current_program, runtime};
+use wb_session::worker_program::worker_program;
 use wb_sys::SysRoot;
 use wb_workloads::fio::device;
 

@@ -102,7 +102,7 @@ pub(crate) fn run_agent_command(command: AgentCommand, console: &Console) -> Res
         AgentCommand::Exec { kernel, config } => exec::exec(kernel, &config),
         AgentCommand::Images { order } => exec::run_image_order(&order),
         AgentCommand::Net { command } => net::run_workload(*command, console),
-        AgentCommand::Doctor { all, json } => doctor::diagnose(all, json, console),
+        AgentCommand::Doctor(args) => doctor::diagnose(&args, console),
         AgentCommand::Tune { command } => tune::tune_here(&command, console),
     }
 }

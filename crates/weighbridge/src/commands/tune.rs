@@ -15,14 +15,15 @@ use wb_model::pluralize;
 use wb_report::text::{Align, Style, Table, TableCell, Tone};
 use wb_session::SessionError;
 use wb_session::knob_sets::{all_sets, read_set, user_set_file};
-use wb_session::program::{current_program, runtime, worker_program};
+use wb_session::program::{current_program, runtime};
 use wb_session::remote::RemoteArgument;
+use wb_session::worker_program::worker_program;
 use wb_sys::undo::{Change, ConflictPolicy, ManagedResource, ResetSetting, RevertError, RevertOutcome, UndoError};
 use wb_sys::{SysRoot, UndoLog};
 
 use super::remote::{OutputMode, run_on_hosts};
-use crate::cli::TuneHere;
-use crate::cli::tune::TuneCommand;
+use crate::cli::OnHosts;
+use crate::cli::tune::{TuneCommand, TuneHere};
 use crate::console::{Console, message};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -31,10 +32,12 @@ use crate::output::{print_json, print_text};
 /// Runs a subcommand of `tune`, here or on other machines.
 pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Error> {
     let (name, arguments, machines, json) = match command {
-        TuneCommand::Status(args) => (&["status"][..], &args.what[..], &args.hosts, args.json),
-        TuneCommand::Apply(args) => (&["apply"][..], &args.what[..], &args.hosts, args.json),
-        TuneCommand::Revert(args) if args.force => (&["revert", "--force"][..], &[][..], &args.hosts, args.json),
-        TuneCommand::Revert(args) => (&["revert"][..], &[][..], &args.hosts, args.json),
+        TuneCommand::Status(OnHosts { args, hosts }) => (&["status"][..], &args.what[..], hosts, args.json),
+        TuneCommand::Apply(OnHosts { args, hosts }) => (&["apply"][..], &args.what[..], hosts, args.json),
+        TuneCommand::Revert(OnHosts { args, hosts }) if args.force => {
+            (&["revert", "--force"][..], &[][..], hosts, args.json)
+        }
+        TuneCommand::Revert(OnHosts { args, hosts }) => (&["revert"][..], &[][..], hosts, args.json),
     };
     if machines.is_given() {
         // Report a mistake once, before anything is done.
@@ -46,18 +49,18 @@ pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Err
         return run_on_hosts(machines, &words, output, console);
     }
     match command {
-        TuneCommand::Status(args) => status(&args.what, args.json, console),
-        TuneCommand::Apply(args) => apply(&args.what, args.json, console),
-        TuneCommand::Revert(args) => revert(args.force, args.json, worker_program, console),
+        TuneCommand::Status(OnHosts { args, .. }) => status(&args.what, args.json, console),
+        TuneCommand::Apply(OnHosts { args, .. }) => apply(&args.what, args.json, console),
+        TuneCommand::Revert(OnHosts { args, .. }) => revert(args.force, args.json, worker_program, console),
     }
 }
 
 /// Runs a subcommand of `tune` on this machine, with this program as its agent.
 pub(super) fn tune_here(command: &TuneHere, console: &Console) -> Result<Exit, Error> {
     match command {
-        TuneHere::Status { what, json } => status(what, *json, console),
-        TuneHere::Apply { what, json } => apply(what, *json, console),
-        TuneHere::Revert { force, json } => revert(*force, *json, current_program, console),
+        TuneHere::Status(args) => status(&args.what, args.json, console),
+        TuneHere::Apply(args) => apply(&args.what, args.json, console),
+        TuneHere::Revert(args) => revert(args.force, args.json, current_program, console),
     }
 }
 

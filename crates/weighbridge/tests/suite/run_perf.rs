@@ -252,7 +252,7 @@ fn builds_are_compared_with_tolerances_and_a_model() {
         run_in_shell(&lab, "compare-perf -l model1.json --html charted.html --html-with-charts -- src result_* dst");
     assert_eq!(charted.code, 2, "{}", charted.transcript());
     run_in_shell(&lab, "compare-perf --html small.html --html-small-file -- src dst").expect_code(2);
-    let model = "<small class=model>model1.json</small>";
+    let model = "<small class=\"model\">model1.json</small>";
     for (name, has_charts, has_model, has_tests) in
         [("charted.html", true, true, true), ("result.html", false, true, true), ("small.html", false, false, false)]
     {

@@ -10,7 +10,8 @@ use wb_record::{Invocation, RunFolder};
 use wb_session::contention::WorkerRunners;
 use wb_session::declare_secrets;
 use wb_session::options::new_run_folder;
-use wb_session::program::{current_program_hash, runtime, worker_program_hash};
+use wb_session::program::{current_program_hash, runtime};
+use wb_session::worker_program::worker_program_hash;
 
 use super::render;
 use super::request::request;

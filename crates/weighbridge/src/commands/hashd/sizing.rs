@@ -7,7 +7,7 @@ use wb_hashd::sizing::{
     JournalError, Round, RoundOutcome, RoundPlan, SizingConfig, SizingError, SizingJournal, SizingLine, SizingRequest,
     SizingResult, Stage, find_params as run_sizing,
 };
-use wb_session::program::worker_program;
+use wb_session::worker_program::worker_program;
 use wb_sys::OutputTarget;
 
 use super::child::ChildWorkload;
