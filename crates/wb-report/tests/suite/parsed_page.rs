@@ -5,6 +5,10 @@ use simplecss::{AttributeOperator, PseudoClass, Selector};
 
 pub(crate) type Element<'a> = Node<'a, 'static>;
 
+/// Elements without content, which HTML lets end in `/>` (section 13.1.2 of its standard).
+const VOID_ELEMENTS: [&str; 13] =
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
+
 /// A page as text and as elements.
 pub(crate) struct Page {
     pub(crate) text: String,
@@ -33,6 +37,13 @@ impl Page {
             let line = spaced.lines().nth(error.pos().row as usize - 1).unwrap_or_default();
             panic!("{error}: {line}")
         });
+        for element in parsed.descendants().filter(Node::is_element) {
+            let is_empty_tag = spaced[element.range()].ends_with("/>") && !element.has_children();
+            let is_drawing = element.ancestors().any(|outer| outer.tag_name().name() == "svg");
+            let name = element.tag_name().name();
+            let is_closed_in_html = !is_empty_tag || is_drawing || VOID_ELEMENTS.contains(&name);
+            assert!(is_closed_in_html, "a browser would leave it open: <{name}/>");
+        }
         Self { text, parsed }
     }
 

@@ -189,6 +189,8 @@ fn kill_with_relatives(
         groups.remove(&spared_group);
         roots.extend(all.iter().filter(|entry| groups.contains(&entry.group)).map(|entry| entry.pid));
         let found = tree::descendants(&all, &roots);
+        // A group may also be new of a process that is known.
+        groups.extend(found.iter().map(|entry| entry.group));
         let new: Vec<_> = found.into_iter().filter(|entry| known.insert((entry.pid, entry.started))).collect();
         // All are stopped before any is killed: a shell whose child is killed first would continue with its next command.
         // The signal to stop does not interrupt a fork, which the one to kill does. So a child can appear until its parent
@@ -204,7 +206,6 @@ fn kill_with_relatives(
         for entry in &new {
             send(entry, Signal::STOP);
         }
-        groups.extend(new.iter().map(|entry| entry.group));
         stopped.extend(new);
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct TuneStatusArgs {
     /// Sets, files of sets, or single knobs, as for `apply`; without them, the available sets are listed
     #[arg(value_name = "SET|FILE|KNOB[@TARGET]=VALUE")]
     pub(crate) what: Vec<String>,
-    /// Print JSON; of several machines, an object keyed by host name
+    /// Print JSON; of hosts, an object keyed by their names
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -54,7 +54,7 @@ pub(crate) struct TuneApplyArgs {
     /// values win
     #[arg(value_name = "SET|FILE|KNOB[@TARGET]=VALUE", required = true)]
     pub(crate) what: Vec<String>,
-    /// Print JSON; of several machines, an object keyed by host name
+    /// Print JSON; of hosts, an object keyed by their names
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -65,7 +65,7 @@ pub(crate) struct TuneRevertArgs {
     /// Also restore values that something else has changed since
     #[arg(long)]
     pub(crate) force: bool,
-    /// Print JSON; of several machines, an object keyed by host name
+    /// Print JSON; of hosts, an object keyed by their names
     #[arg(long)]
     pub(crate) json: bool,
 }
