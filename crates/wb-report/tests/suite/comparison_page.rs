@@ -331,6 +331,19 @@ fn differences_have_intervals_if_statistics_decide() {
     );
 }
 
+// Of inconclusive groups the page said that they had regressed or improved.
+#[test]
+fn groups_are_listed_as_what_their_verdicts_are() {
+    let statistics = CompareOptions { method: Some(ComparisonMethod::Statistical), ..CompareOptions::default() };
+    let page = page_of(&specimen(), &statistics, &PLAIN);
+    let headings = page.texts("section[aria-labelledby=groups] summary");
+    assert_eq!(headings[0], "Groups 5 different or inconclusive in a build, not decisive");
+    let tables = page.texts("section[aria-labelledby=groups] caption");
+    assert_eq!(tables[0], "groups that are different or inconclusive in a build");
+    let verdicts = page.texts("section[aria-labelledby=groups] abbr");
+    assert!(verdicts.iter().all(|symbol| symbol == "?" || symbol == "="), "{verdicts:?}");
+}
+
 #[test]
 fn scores_with_several_parts_list_them() {
     let weights = Weights { builds_average: 1.0, ..Weights::default() };
