@@ -189,7 +189,7 @@ fn kill_with_relatives(
         groups.remove(&spared_group);
         roots.extend(all.iter().filter(|entry| groups.contains(&entry.group)).map(|entry| entry.pid));
         let found = tree::descendants(&all, &roots);
-        // A group may also be new of a process that is known.
+        // A known process may have changed its group before it stopped.
         groups.extend(found.iter().map(|entry| entry.group));
         let new: Vec<_> = found.into_iter().filter(|entry| known.insert((entry.pid, entry.started))).collect();
         // All are stopped before any is killed: a shell whose child is killed first would continue with its next command.
@@ -238,12 +238,16 @@ mod tests {
         let send = |entry: &ProcessStat, signal| {
             signals.borrow_mut().push((entry.pid, signal));
             let mut all = all.borrow_mut();
+            // It changes its group before it stops.
+            if (entry.pid, signal) == (12, Signal::STOP) {
+                all.iter_mut().find(|other| other.pid == 12).unwrap().group = 13;
+            }
             if signal == Signal::KILL {
                 all.retain(|other| other.pid != entry.pid);
                 // Forked meanwhile, in the group of its parent; init inherits them.
                 match entry.pid {
                     10 => all.push(process(20, 1, 10)),
-                    12 => all.extend([process(21, 1, 12), process(22, 21, 22)]),
+                    12 => all.extend([process(21, 1, 13), process(22, 21, 22)]),
                     _ => {}
                 }
             }
