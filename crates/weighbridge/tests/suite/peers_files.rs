@@ -1,7 +1,7 @@
 //! What a peers file defines beside its endpoints: scenarios, checks, servers, and what baselines are shown beside.
 
 use crate::lab::Lab;
-use crate::peers_run::{QUICK, assert_round_trip, matrix, median, script_matrix};
+use crate::peers_run::{QUICK, assert_round_trip, matrix, median, quick_twice, script_matrix};
 use crate::ssh;
 
 #[test]
@@ -22,7 +22,7 @@ iterations = 20
 measure = "latency"
 "#;
     lab.write("peers.toml", &format!("{}{scenarios}", matrix(&["good"])));
-    lab.weighbridge(&format!("peers run peers.toml --transport-select tcp --into R {QUICK}")).expect_code(0);
+    lab.weighbridge(&format!("peers run peers.toml --transport-select tcp --into R {}", quick_twice())).expect_code(0);
     let cell = lab.weighbridge("summary R --json").json()["cells"][0].clone();
     assert!(median(&cell, "echo") > 1e6, "{cell:#}");
     assert!((0.0..150.0).contains(&median(&cell, "echo-of-ceiling")), "{cell:#}");
@@ -152,11 +152,13 @@ fn programs_are_relative_to_the_folder_of_a_bare_file_name() {
 fn a_cell_whose_script_was_changed_is_not_resumed() {
     let lab = Lab::new();
     matrix_with_script(&lab, "./script.py");
-    let line = format!("peers run peers.toml --transport-select tcp --into R {}", QUICK.replace("--samples 2", ""));
-    lab.weighbridge(&format!("{line} --samples 1")).expect_code(0);
+    let line = format!("peers run peers.toml --transport-select tcp --into R {QUICK}");
+    lab.weighbridge(&line).expect_code(0);
     let text = lab.read("script.py");
     lab.write("script.py", &format!("{text}# changed\n"));
-    lab.weighbridge(&format!("{line} --samples 2")).expect_code(1).expect_stderr("with another `dialer script.py`");
+    lab.weighbridge(&line.replace(QUICK, &quick_twice()))
+        .expect_code(1)
+        .expect_stderr("with another `dialer script.py`");
 }
 
 #[test]

@@ -8,9 +8,14 @@ use crate::archive::rerun;
 use crate::lab::{CommandResult, Lab};
 use crate::ssh;
 
-/// Flags for two small samples.
-pub(crate) const QUICK: &str = "--samples 2 --warm-up 0 --attempts 1 --iterations 3 --upload-bytes 4m --download-bytes 4m \
+/// Flags for one small sample.
+pub(crate) const QUICK: &str = "--samples 1 --warm-up 0 --attempts 1 --iterations 3 --upload-bytes 4m --download-bytes 4m \
     --latency-iterations 20";
+
+/// Flags for two of them.
+pub(crate) fn quick_twice() -> String {
+    QUICK.replace("--samples 1", "--samples 2")
+}
 
 /// Flags for a sample of transfers that take long enough to tell what their times consist of.
 const LARGE: &str = "--samples 1 --warm-up 0 --attempts 1 --iterations 5 --upload-bytes 64m --download-bytes 64m \
@@ -341,7 +346,7 @@ fn invalid_matrices_are_refused_before_anything_is_measured() {
 #[test]
 fn a_killed_run_is_resumed_in_the_middle_of_the_matrix() {
     let lab = lab(&["good", "better"]);
-    let line = format!("peers run peers.toml --into R {QUICK}");
+    let line = format!("peers run peers.toml --into R {}", quick_twice());
     let mut child = lab.start(&line);
     let ended = || {
         std::fs::read_to_string(lab.path("R/journal.jsonl"))
@@ -425,7 +430,7 @@ fn a_snapshot_measures_the_matrix_again_with_the_packed_endpoints() {
     let lab = Lab::new();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/endpoint.py");
     lab.write("peers.toml", &script_matrix(script, &["good"]));
-    lab.weighbridge(&format!("peers run peers.toml --into R {QUICK} --transport-select tcp")).expect_code(0);
+    lab.weighbridge(&format!("peers run peers.toml --into R {} --transport-select tcp", quick_twice())).expect_code(0);
     let inputs = lab.read_json("R/inputs.json");
     assert_eq!(inputs["programs"][0]["as"], "programs/peers/fixtures/endpoint.py", "{inputs:#}");
     lab.weighbridge("snapshot R -o S.tar.gz").expect_code(0);
