@@ -21,10 +21,8 @@ pub(crate) fn buffered<R: AsyncRead>(input: R) -> BufReader<R> {
     BufReader::with_capacity(BUFFER, input)
 }
 
-/// Why a frame could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// Reading or writing the pipe failed.
     #[error("pipe error: {0}")]
     Io(#[from] io::Error),
     #[error("the pipe ended inside a message")]
@@ -32,10 +30,8 @@ pub enum FrameError {
     /// An impossible length: the bytes come from something else.
     #[error("invalid message header {0:?}: something else writes to the agent's pipe, such as a login script")]
     InvalidLength(String),
-    /// An outgoing message exceeds the maximum length.
     #[error("message too long to send: {0} bytes, at most {MAX_LENGTH}")]
     TooLarge(usize),
-    /// The header is not valid JSON of the expected type.
     #[error("invalid message header: {0}")]
     Header(#[from] serde_json::Error),
 }

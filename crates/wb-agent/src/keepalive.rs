@@ -13,7 +13,6 @@ use tokio::time::{Instant, sleep_until};
 /// Number of keepalives sent per idle timeout, so that some may be late.
 const KEEPALIVES_PER_TIMEOUT: u32 = 6;
 
-/// Returns the interval between keepalives for an idle timeout.
 pub(crate) fn keepalive_interval(timeout: Duration) -> Duration {
     timeout / KEEPALIVES_PER_TIMEOUT
 }

@@ -14,7 +14,6 @@ use crate::error::ArchiveError;
 use crate::links::{EntryKind, resolve_link};
 use crate::manifest::{MANIFEST, Member, MemberKind};
 
-/// Permissions of generated files.
 pub const FILE_MODE: u32 = 0o644;
 
 /// Permissions of generated programs and folders.
@@ -29,27 +28,12 @@ pub struct Contents {
     sources: BTreeMap<String, MemberSource>,
 }
 
-/// Where a member comes from.
 #[derive(Debug)]
 pub(crate) enum MemberSource {
-    Folder {
-        mode: u32,
-    },
-    /// A file of this machine.
-    File {
-        /// Its location.
-        path: PathBuf,
-        mode: u32,
-    },
-    Generated {
-        content: Vec<u8>,
-        mode: u32,
-    },
-    Link {
-        /// Its location.
-        path: PathBuf,
-        target: String,
-    },
+    Folder { mode: u32 },
+    File { path: PathBuf, mode: u32 },
+    Generated { content: Vec<u8>, mode: u32 },
+    Link { path: PathBuf, target: String },
 }
 
 impl MemberSource {
@@ -63,26 +47,18 @@ impl MemberSource {
 }
 
 impl Contents {
-    /// Adds a folder, unless it is there already. Its owner has access, as to one that is extracted, so that packing that
-    /// gives the same archive.
+    /// Adds a folder, unless present. The owner gets access, as when extracted: packing that gives the same archive.
     pub fn add_folder(&mut self, name: &str, mode: u32) {
         self.add_parents(name);
         let mode = mode | 0o700;
         self.sources.entry(name.to_owned()).or_insert(MemberSource::Folder { mode });
     }
 
-    /// Adds a generated file.
-    ///
-    /// # Errors
-    /// If the path is taken.
     pub fn add_generated(&mut self, name: &str, content: Vec<u8>, mode: u32) -> Result<(), ArchiveError> {
         self.insert(name, MemberSource::Generated { content, mode }, Path::new(name))
     }
 
-    /// Adds a file with these permissions, or else its own.
-    ///
-    /// # Errors
-    /// If it cannot be read, or the path is taken.
+    /// Adds a file with the permissions `mode`, or else its own.
     pub fn add_file(&mut self, name: &str, path: &Path, mode: Option<u32>) -> Result<(), ArchiveError> {
         let metadata = fs::metadata(path).map_err(ArchiveError::io("read", path))?;
         let mode = mode.unwrap_or_else(|| permissions(&metadata));
@@ -90,9 +66,6 @@ impl Contents {
     }
 
     /// Adds a file, or a folder with everything in it except folders of the names in `skipped`.
-    ///
-    /// # Errors
-    /// If something cannot be read or packed, or a path is taken.
     pub fn add_tree(&mut self, name: &str, path: &Path, skipped: &[&str]) -> Result<(), ArchiveError> {
         let metadata = fs::metadata(path).map_err(ArchiveError::io("read", path))?;
         if !metadata.is_dir() {
@@ -115,7 +88,6 @@ impl Contents {
         Ok(())
     }
 
-    /// Adds a file or a link.
     fn add_entry(&mut self, name: &str, path: &Path, metadata: &Metadata) -> Result<(), ArchiveError> {
         let source = if metadata.is_symlink() {
             let target = fs::read_link(path).map_err(ArchiveError::io("read", path))?;
@@ -130,7 +102,6 @@ impl Contents {
         self.insert(name, source, path)
     }
 
-    /// Removes what has this path, if anything has.
     pub(crate) fn remove(&mut self, name: &str) {
         self.sources.remove(name);
     }
@@ -147,7 +118,6 @@ impl Contents {
         Ok(())
     }
 
-    /// Whether there is something of this path.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.sources.contains_key(name)
     }
@@ -158,15 +128,11 @@ impl Contents {
         }
     }
 
-    /// The sources, sorted by path.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (&String, &MemberSource)> {
         self.sources.iter()
     }
 
-    /// Reads everything and describes it for the manifest.
-    ///
-    /// # Errors
-    /// If something cannot be read, contains a declared secret, or is a link to something that is not packed.
+    /// Fails if something contains a declared secret, or is a link to something that is not packed.
     pub(crate) fn describe(&self) -> Result<Vec<Member>, ArchiveError> {
         let describe = |(name, source): (&String, &MemberSource)| {
             refuse_secret_name(name)?;
@@ -205,7 +171,6 @@ impl Contents {
     }
 }
 
-/// Refuses a file that contains a declared secret.
 fn refuse_secret(path: &Path, content: impl Read) -> Result<(), ArchiveError> {
     if reader_contains_declared(content).map_err(ArchiveError::io("read", path))? {
         Err(ArchiveError::Secret { path: path.to_owned() })
@@ -214,7 +179,6 @@ fn refuse_secret(path: &Path, content: impl Read) -> Result<(), ArchiveError> {
     }
 }
 
-/// Refuses a name or the target of a link that contains a declared secret.
 fn refuse_secret_name(name: &str) -> Result<(), ArchiveError> {
     if contains_declared(name) {
         Err(ArchiveError::SecretInName { name: mask_declared(name).into_owned() })
@@ -236,17 +200,14 @@ pub(crate) struct HashingReader<R> {
 }
 
 impl<R: Read> HashingReader<R> {
-    /// Counts and hashes what `reader` yields.
     pub(crate) fn new(reader: R) -> Self {
         Self { reader, hasher: Hasher::new(), length: 0 }
     }
 
-    /// The length and the hash of everything that was read.
     pub(crate) fn finish(self) -> (u64, Sha256) {
         self.into_parts().1
     }
 
-    /// The reader, and the length and the hash of everything that was read from it.
     pub(crate) fn into_parts(self) -> (R, (u64, Sha256)) {
         (self.reader, (self.length, Sha256::from_hasher(self.hasher)))
     }

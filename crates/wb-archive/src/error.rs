@@ -10,7 +10,6 @@ use wb_sys::PathError;
 use crate::manifest::MAX_MANIFEST;
 use crate::peers_file::PeersFileError;
 
-/// Why an archive could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     #[error(transparent)]
@@ -34,45 +33,29 @@ pub enum ArchiveError {
     Secret { path: PathBuf },
     #[error("the name `{name}` contains a declared secret")]
     SecretInName {
-        /// The name, with the secret masked.
+        /// With the secret masked.
         name: String,
     },
     #[error("cannot pack: the manifest would have {size} bytes, expected at most {MAX_MANIFEST}")]
     LargeManifest {
-        /// Its size in bytes.
+        /// In bytes.
         size: usize,
     },
-    /// The archive could not be extracted.
     #[error("cannot pack: {0}")]
     Unextractable(UnpackError),
-    /// The peers file cannot be packed.
     #[error(transparent)]
     PeersFile(#[from] PeersFileError),
     #[error("cannot pack the program {}: no peers file of the run names it", path.display())]
     UnnamedProgram { path: PathBuf },
     #[error("the program {} is not the one that was measured: its SHA-256 is {found}, expected {expected}", path.display())]
     ProgramChanged { path: PathBuf, expected: Sha256, found: Sha256 },
-    /// An input cannot have this path in the archive.
     #[error("invalid path `{name}` for {} in the archive: expected a path below `{folder}/`", path.display())]
-    InvalidInputPath {
-        name: String,
-        /// The archive.
-        path: PathBuf,
-        /// The folder of such inputs.
-        folder: &'static str,
-    },
-    /// Two members of the same path.
+    InvalidInputPath { name: String, path: PathBuf, folder: &'static str },
     #[error("cannot pack {}: `{name}` is in the archive already", path.display())]
-    Duplicate {
-        /// The path in the archive.
-        name: String,
-        /// The archive.
-        path: PathBuf,
-    },
+    Duplicate { name: String, path: PathBuf },
 }
 
 impl ArchiveError {
-    /// How to resolve the error.
     pub fn help(&self) -> Option<&'static str> {
         Some(match self {
             Self::OutputExists { .. } | Self::OutputInRun { .. } => "choose another file with -o",
@@ -100,14 +83,12 @@ impl ArchiveError {
     }
 }
 
-/// Why an archive could not be extracted.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
     #[error(transparent)]
     Io(#[from] PathError),
     #[error("damaged or truncated archive: {source}")]
     Damaged { source: io::Error },
-    /// The archive has no manifest at its beginning.
     #[error(
         "not an archive of weighbridge: expected a compressed tar file that begins with {}",
         crate::manifest::MANIFEST
@@ -117,14 +98,8 @@ pub enum UnpackError {
     LargeManifest,
     #[error("invalid manifest: {reason}")]
     InvalidManifest { reason: String },
-    /// The archive was written by a newer version of the program.
     #[error("unsupported archive format {version}: this version reads formats up to {supported}")]
-    UnsupportedFormat {
-        /// The format of the archive.
-        version: u32,
-        supported: u32,
-    },
-    /// A path that is absolute or contains `..`.
+    UnsupportedFormat { version: u32, supported: u32 },
     #[error("unsafe path `{}`: expected a relative path without `..`", path.escape_default())]
     UnsafePath { path: String },
     /// A link to something outside of the archive, or in a circle.
@@ -132,7 +107,6 @@ pub enum UnpackError {
     UnsafeLink { path: String, target: String },
     #[error("unsupported member `{}`: expected only files, folders and symbolic links", path.escape_default())]
     UnsupportedMember { path: String },
-    /// A member that occurs twice.
     #[error("duplicate member `{}`", path.escape_default())]
     Duplicate { path: String },
     #[error("unexpected member `{}`: the manifest does not list it", path.escape_default())]
@@ -145,7 +119,6 @@ pub enum UnpackError {
     TrailingData,
     #[error("cancelled")]
     Cancelled,
-    /// The target folder is in use.
     #[error("{} is not empty", path.display())]
     TargetNotEmpty { path: PathBuf },
     #[error("{} is not a folder", path.display())]
@@ -153,7 +126,6 @@ pub enum UnpackError {
 }
 
 impl UnpackError {
-    /// How to resolve the error.
     pub fn help(&self) -> Option<&'static str> {
         Some(match self {
             Self::TargetNotEmpty { .. } | Self::TargetNotAFolder { .. } => "choose a new or empty folder with -C",
@@ -174,7 +146,6 @@ impl UnpackError {
         })
     }
 
-    /// For `map_err`: the error of an operation on `path`.
     pub(crate) fn io(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
         move |source| PathError::new(operation, path)(source).into()
     }

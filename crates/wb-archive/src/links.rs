@@ -3,12 +3,10 @@
 /// Maximum number of links that are followed for one target, as on Linux. A loop of links never ends.
 const MAX_LINKS: usize = 40;
 
-/// What a path of an archive is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EntryKind<'a> {
     File,
     Folder,
-    /// A symbolic link with this target.
     Link(&'a str),
 }
 

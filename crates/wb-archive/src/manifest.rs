@@ -121,19 +121,13 @@ pub enum MemberKind {
     },
 }
 
-/// What an archive contains, in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveSummary {
     pub files: usize,
-    /// Their total size in bytes.
     pub bytes: u64,
 }
 
 impl PackedRun {
-    /// Describes a run.
-    ///
-    /// # Errors
-    /// If its run file cannot be read.
     pub fn new(run: &RunFolder) -> Result<Self, RecordError> {
         let run_file = run.run_file()?;
         let first = run_file.invocations.first();
@@ -150,7 +144,6 @@ impl PackedRun {
 }
 
 impl ArchiveManifest {
-    /// Counts its files and their sizes.
     pub fn summary(&self) -> ArchiveSummary {
         let sizes = self.members.iter().filter_map(|member| match member.kind {
             MemberKind::File { size, .. } => Some(size),
@@ -163,9 +156,6 @@ impl ArchiveManifest {
     }
 
     /// Parses a manifest and checks that everything in it can be extracted below one folder.
-    ///
-    /// # Errors
-    /// If the format is newer than this program, or the manifest is invalid.
     pub fn parse(text: &[u8]) -> Result<Self, UnpackError> {
         #[derive(Deserialize)]
         struct Version {

@@ -17,17 +17,12 @@ use crate::manifest::{
     ArchiveKind, ArchiveManifest, ArchiveSummary, FORMAT, MANIFEST, MAX_MANIFEST, MemberKind, PackedInput, PackedRun,
 };
 
-/// The folder of the run in an archive.
 pub const RUN: &str = "run";
 
 /// The time of all members: 1980-01-01. Zero would be reported as implausible by some programs.
 const TIME: u64 = 315_532_800;
 
-/// Writes an archive of a run alone, without folders of the names in `skipped`.
-///
-/// # Errors
-/// If a controller is writing to the run, something cannot be read or packed, or the archive exists or cannot be
-/// written.
+/// Packs a run alone, without folders of the names in `skipped`. Fails if a controller is writing to the run.
 pub fn pack_run(
     run: &RunFolder,
     version: &str,
@@ -42,15 +37,13 @@ pub fn pack_run(
     pack(&contents, ArchiveKind::Run, version, PackedRun::new(run)?, Vec::new(), output)
 }
 
-/// Adds everything in a run folder except its lock, which means something on this machine only, and folders of the names
-/// in `skipped`.
+/// Adds a run folder without its lock, which means something on this machine only, and folders named in `skipped`.
 pub(crate) fn add_run(contents: &mut Contents, run: &RunFolder, skipped: &[&str]) -> Result<(), ArchiveError> {
     contents.add_tree(RUN, run.path(), skipped)?;
     contents.remove(&format!("{RUN}/{LOCK}"));
     Ok(())
 }
 
-/// Refuses an archive that exists, or would be in the run folder.
 pub(crate) fn refuse_output(run: &RunFolder, output: &Path) -> Result<(), ArchiveError> {
     if output.is_dir() {
         return Err(ArchiveError::OutputExists { path: output.to_owned() });
@@ -68,15 +61,11 @@ pub(crate) fn refuse_output(run: &RunFolder, output: &Path) -> Result<(), Archiv
     Ok(())
 }
 
-/// The folder of a file.
 pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Writes an archive. It appears under its name when it is complete.
-///
-/// # Errors
-/// If something cannot be read or packed, or the archive cannot be written.
+/// Writes an archive, which appears under its name when it is complete.
 pub fn pack(
     contents: &Contents,
     kind: ArchiveKind,
@@ -107,7 +96,6 @@ fn compression(kind: ArchiveKind) -> Compression {
     }
 }
 
-/// Writes the archive to `writer`; `output` is its name in messages.
 fn write_archive<W: Write>(
     contents: &Contents,
     manifest: &ArchiveManifest,

@@ -11,28 +11,24 @@ const BUILD_KEYS: [&str; 3] = ["root", "build", "sources"];
 /// A program of a matrix, and its path in the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedProgram {
-    /// Its location, absolute.
+    /// Absolute.
     pub location: PathBuf,
-    /// Its path relative to the folder of the packed peers file.
+    /// Relative to the folder of the packed peers file.
     pub relative: String,
 }
 
-/// A peers file whose programs are named by their paths in the archive.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PackedPeersFile {
-    /// Its text: the original one with other values.
+    /// The original text with other values.
     pub text: String,
-    /// The locations of the packed programs that it names.
+    /// The locations of the packed programs that the file names.
     pub programs: BTreeSet<PathBuf>,
 }
 
-/// Why the programs of a peers file cannot be replaced.
 #[derive(Debug, thiserror::Error)]
 pub enum PeersFileError {
-    /// It is neither TOML nor YAML.
     #[error("cannot read the peers file {}: {reason}", path.display())]
     Invalid { path: PathBuf, reason: String },
-    /// A program is a part of another text, such as a command of the shell.
     #[error("cannot pack the peers file {}: `{text}` contains the path of a measured program", path.display())]
     ProgramInText { path: PathBuf, text: String },
     #[error("cannot replace the paths of programs in the peers file {}: expected them in quotes, on one line", path.display())]
@@ -40,10 +36,7 @@ pub enum PeersFileError {
 }
 
 /// Replaces the paths of packed programs in the text of the peers file `path`, which is TOML or YAML. A relative path
-/// with a `/` is relative to the folder of the file.
-///
-/// # Errors
-/// If the file is invalid, or a path of a program is in a text with something else.
+/// with a `/` is relative to the folder of the file. Fails if the path of a program is in a text with something else.
 pub fn replace_programs(
     text: &str,
     path: &Path,
@@ -82,12 +75,11 @@ fn without_build_keys(value: Json) -> Json {
     }
 }
 
-/// Replaces a value of a text in TOML by another one, however it is quoted.
+/// However the value is quoted.
 pub fn replace_value(text: &str, from: &str, to: &str) -> String {
     replace_literals(text, from, to, true)
 }
 
-/// Replaces a value by another one, however it is written.
 fn replace_literals(text: &str, from: &str, to: &str, is_toml: bool) -> String {
     // A string of JSON is one of TOML and of YAML.
     let quote = |text: &str| Json::from(text).to_string();
@@ -114,7 +106,6 @@ struct Replacement<'a> {
     programs: &'a [PackedProgram],
     /// New values, by the old ones.
     values: BTreeMap<String, String>,
-    /// The locations of the programs that were found.
     named: BTreeSet<PathBuf>,
 }
 

@@ -7,9 +7,8 @@ use wb_model::secrets::MASK;
 /// What the script does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rerun {
-    /// The commands that measured, in order; they are repeated in one new run folder.
+    /// In order; they are repeated in one new run folder.
     pub commands: Vec<RerunCommand>,
-    /// How the packed programs are built from the packed sources.
     pub rebuild: Option<Rebuild>,
     /// Packed files in which secrets are masked: they would be measured with the mask.
     pub masked_files: Vec<String>,
@@ -18,7 +17,7 @@ pub struct Rerun {
 /// A recorded command, prepared to be repeated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RerunCommand {
-    /// The names of the command: `run`, or several words.
+    /// `run`, or several words.
     pub names: Vec<String>,
     /// Options before the recorded arguments; secrets masked in them are not needed.
     pub options: Vec<RerunWord>,
@@ -28,13 +27,12 @@ pub struct RerunCommand {
     pub secret_variables: Vec<String>,
 }
 
-/// An argument of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RerunWord {
     Text(String),
     /// A path in the archive, after a text.
     Packed {
-        /// The text before the path: empty, or `NAME=`.
+        /// Empty, or `NAME=`.
         prefix: String,
         path: String,
     },
@@ -44,25 +42,22 @@ pub enum RerunWord {
 /// How the packed programs are built from the packed sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebuild {
-    /// The command, which runs in `sources/`.
+    /// Runs in `sources/`.
     pub command: Vec<String>,
-    /// The programs that it builds.
     pub programs: Vec<RebuiltProgram>,
 }
 
-/// A program that is built from the packed sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RebuiltProgram {
-    /// Its path in the archive.
+    /// In the archive.
     pub packed: String,
-    /// Its path below `sources/` where the build leaves it, if known.
+    /// The path below `sources/` where the build leaves it, if known.
     pub built: Option<String>,
     /// Whether that path is a packed source, which needs no build.
     pub is_source: bool,
 }
 
 impl Rerun {
-    /// The text of the script.
     pub fn script(&self) -> String {
         let commands: String = self.commands.iter().map(RerunCommand::script).collect();
         let masked = if self.masked_files.is_empty() {
@@ -138,10 +133,8 @@ impl Rebuild {
     }
 }
 
-/// What is run in place of a build command if there is none.
 const NO_BUILD: &str = "fail 'nothing to rebuild: the run recorded no sources with a build command'";
 
-/// The script, with places for what differs.
 const SCRIPT: &str = r#"#!/bin/sh
 # Measures again what the run in `run` measured, with the programs in this folder, and compares both runs.
 # Written by `weighbridge snapshot`.

@@ -26,31 +26,26 @@ use crate::pack::{RUN, add_run, pack, parent, refuse_output};
 use crate::peers_file::{PackedProgram, replace_programs};
 use crate::rerun::{Rebuild, RebuiltProgram, Rerun, RerunCommand};
 
-/// The folder of packed programs.
 pub const PROGRAMS: &str = "programs";
 
-/// The folder of packed sources.
 pub const SOURCES: &str = "sources";
 
 /// The folder of everything else that was given to the commands.
 pub const INPUTS: &str = "inputs";
 
-/// Files that pin the versions of dependencies.
 const LOCK_FILES: [&str; 6] =
     ["Cargo.lock", "go.sum", "package-lock.json", "pnpm-lock.yaml", "yarn.lock", "requirements.txt"];
 
-/// What a snapshot is made of.
 #[derive(Debug)]
 pub struct SnapshotRequest<'a> {
     pub run: &'a RunFolder,
     /// The inputs of the run, as [`RunInputs::read`] returns them.
     pub run_inputs: &'a RunInputs,
-    /// The version of the program.
     pub version: &'a str,
     pub program: &'a Path,
     /// What it starts on workers.
     pub worker_program: &'a Path,
-    /// The names and texts of the JSON Schemas.
+    /// Names and texts.
     pub schemas: Vec<(String, String)>,
     pub commands: Vec<RerunCommand>,
     /// The same as they were recorded.
@@ -68,14 +63,12 @@ pub struct SnapshotRequest<'a> {
 pub struct SnapshotInput {
     /// Its path in the archive.
     pub name: String,
-    /// Its location.
     pub path: PathBuf,
     pub role: InputRole,
     /// The recorded hash of its content; another content is refused.
     pub sha256: Option<Sha256>,
 }
 
-/// The programs and sources of a run's `inputs.json`.
 pub fn recorded_inputs(inputs: &RunInputs) -> Vec<SnapshotInput> {
     let programs = inputs.programs.iter().map(|program| SnapshotInput {
         name: program.packed_as.clone(),
@@ -119,11 +112,7 @@ pub fn allowed_environment(variables: impl IntoIterator<Item = (String, String)>
     allowed.map(|(name, value)| (mask_declared(&name).into_owned(), mask_argument(&value))).collect()
 }
 
-/// Writes a snapshot.
-///
-/// # Errors
-/// If a controller is writing to the run, a program is not the one that was measured, something cannot be read or packed,
-/// or the archive exists or cannot be written.
+/// Writes a snapshot. Fails if a controller is writing to the run, or a program is not the one that was measured.
 pub fn snapshot(request: SnapshotRequest<'_>, output: &Path) -> Result<ArchiveSummary, ArchiveError> {
     let run = request.run;
     let _lock = run.lock_shared()?;
@@ -254,7 +243,6 @@ fn masked_files(run: &RunFolder, plans: &[(String, String)]) -> Result<Vec<Strin
     Ok(masked.into_iter().collect())
 }
 
-/// How the programs of a run are built; `None` if that is not known.
 fn rebuild(inputs: &RunInputs, contents: &Contents) -> Option<Rebuild> {
     if inputs.rebuild.is_empty() || inputs.sources.is_empty() {
         return None;

@@ -32,13 +32,9 @@ const MAX_BEGINNING: usize = 40;
 /// How often a reader that waits for its file checks whether it is cancelled.
 const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Extracts an archive, the open `file` at `path`, to the folder `target`, which must not exist or be empty, and returns
-/// its manifest.
-///
-/// # Errors
-/// If the archive cannot be read, is damaged, contains anything that its manifest does not list, or the target is not
-/// empty or cannot be written, or when `is_cancelled` becomes true before everything is read. Then the target is
-/// unchanged, except that what killed processes have left of their attempts is removed.
+/// Extracts the archive `file`, opened at `path`, to the folder `target`, which must not exist or be empty, and returns
+/// its manifest. Fails if the archive has members that its manifest does not list, or if `is_cancelled` becomes true
+/// early. Then the target is unchanged, but what killed processes have left of their attempts is removed.
 pub fn unpack(
     path: &Path,
     file: File,
@@ -75,10 +71,7 @@ impl Read for CancellableFile<'_> {
     }
 }
 
-/// Extracts an archive from a reader, as [`unpack`] does.
-///
-/// # Errors
-/// As for [`unpack`].
+/// As [`unpack`], from a reader.
 pub fn unpack_from(reader: impl BufRead, target: &Path) -> Result<ArchiveManifest, UnpackError> {
     let target = Target::check(target)?;
     let mut archive = Archive::new(GzDecoder::new(reader));
@@ -102,7 +95,6 @@ fn damaged(source: io::Error) -> UnpackError {
     UnpackError::Damaged { source }
 }
 
-/// Reads the manifest, which is the first member.
 fn read_manifest<R: Read>(first: Option<io::Result<Entry<'_, R>>>) -> Result<(ArchiveManifest, Vec<u8>), UnpackError> {
     let entry = match first {
         Some(Ok(entry)) => entry,
@@ -169,7 +161,6 @@ fn text(bytes: &[u8]) -> Result<String, UnpackError> {
     String::from_utf8(bytes.to_vec()).map_err(unsafe_path)
 }
 
-/// The extraction of members into a folder.
 struct Extraction<'a> {
     folder: &'a Path,
     members: BTreeMap<&'a str, &'a MemberKind>,
@@ -191,7 +182,6 @@ impl<'a> Extraction<'a> {
         Ok(Self { folder, members, extracted: BTreeSet::new() })
     }
 
-    /// Checks a member, and writes it if it is a file.
     fn extract<R: Read>(&mut self, member: TarMember<'_, R>) -> Result<(), UnpackError> {
         let TarMember { path, target, entry } = member;
         crate::manifest::check_path(&path)?;
@@ -259,7 +249,6 @@ impl<'a> Extraction<'a> {
     }
 }
 
-/// Writes a new file, and returns the length and hash of its content.
 fn write_file(path: &Path, content: impl Read) -> Result<(u64, wb_model::Sha256), UnpackError> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = opened.map_err(UnpackError::io("create", path))?;
@@ -307,7 +296,6 @@ fn check_end<R: BufRead>(mut decoder: GzDecoder<R>) -> Result<(), UnpackError> {
     Ok(())
 }
 
-/// The folder that receives the content.
 struct Target {
     path: PathBuf,
     /// Whether it exists, and is empty.
@@ -376,15 +364,13 @@ impl Staging {
         }
     }
 
-    /// The beginning of the names of a target's temporary folders. Such a name may be as long as a target's name can
-    /// be.
+    /// The beginning of the names of a target's temporary folders; cut, since a target's name may be of maximum length.
     fn beginning(target: &Path) -> String {
         let name = target.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let beginning: String = name.chars().take(MAX_BEGINNING).collect();
         format!(".{beginning}.")
     }
 
-    /// Moves the content to the target.
     fn persist(self, target: &Target) -> Result<(), UnpackError> {
         let write = UnpackError::io("write", &target.path);
         let moved = File::open(&self.path).and_then(|folder| {

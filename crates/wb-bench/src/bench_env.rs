@@ -5,18 +5,16 @@ use std::process::Command;
 use std::{env, fs, io};
 use tempfile::TempDir;
 
-/// The environment of the benchmarks, passed to every subject.
 pub(crate) struct BenchEnv {
     folder: TempDir,
     program: PathBuf,
-    /// The `weighbridge` program whose commands are measured.
     weighbridge: PathBuf,
     /// Seconds that one figure should take.
     pub(crate) seconds: f64,
 }
 
 impl BenchEnv {
-    /// Measures the commands of this `weighbridge` program, by default of the one next to this program.
+    /// Measures the commands of `weighbridge`, by default of the program next to this one.
     pub(crate) fn new(seconds: f64, weighbridge: Option<PathBuf>) -> io::Result<Self> {
         let program = env::current_exe()?;
         let weighbridge = match weighbridge {
@@ -31,24 +29,20 @@ impl BenchEnv {
         self.folder.path()
     }
 
-    /// The command that runs one of our kernels in its own process.
     pub(crate) fn kernel_command(&self, kernel: &str, config: &impl serde::Serialize) -> Result<Vec<String>, String> {
         let config = serde_json::to_string(config).map_err(|error| error.to_string())?;
         Ok(vec![self.program.display().to_string(), "exec".into(), kernel.into(), config])
     }
 
-    /// The command that runs a server and its client.
     pub(crate) fn client_server_command(&self, both: &crate::net::ClientServer) -> Result<Vec<String>, String> {
         let both = serde_json::to_string(both).map_err(|error| error.to_string())?;
         Ok(vec![self.program.display().to_string(), "client-server".into(), both])
     }
 
-    /// The `weighbridge` program whose commands are measured.
     pub(crate) fn weighbridge_program(&self) -> Result<PathBuf, String> {
         require_file(self.weighbridge.clone())
     }
 
-    /// The `weighbridge-agent` that it starts.
     pub(crate) fn agent_program(&self) -> Result<PathBuf, String> {
         require_file(wb_sys::agent_program::find(&self.weighbridge).unwrap_or_else(|| "weighbridge-agent".into()))
     }
@@ -65,7 +59,7 @@ impl BenchEnv {
         Ok(format!("{commit}{mark}"))
     }
 
-    /// Compiles a peer with gcc and returns the program's path.
+    /// Compiles a peer with gcc.
     pub(crate) fn compile(&self, name: &str, source: &str, flags: &[String]) -> Result<PathBuf, String> {
         let file = self.folder().join(format!("{name}.c"));
         let program = self.folder().join(name);
@@ -79,7 +73,6 @@ impl BenchEnv {
     }
 }
 
-/// Returns an error if a tool is not in `PATH`.
 pub(crate) fn require_tool(name: &str) -> Result<(), String> {
     let is_installed =
         env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(name).is_file());

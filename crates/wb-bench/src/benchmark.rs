@@ -5,16 +5,13 @@ use serde::Serialize;
 use std::fmt;
 use wb_stats::Samples;
 
-/// A benchmark of figures that are measured together.
 pub(crate) struct Benchmark<'a> {
     pub(crate) name: &'static str,
     measure: Box<MeasureFn<'a>>,
 }
 
-/// Measures the figures, or returns the reason why they cannot be measured.
 type MeasureFn<'a> = dyn FnOnce() -> Result<Vec<BenchFigure>, String> + 'a;
 
-/// One measured figure with its optional bound.
 #[derive(Serialize)]
 pub(crate) struct BenchFigure {
     label: String,
@@ -25,7 +22,6 @@ pub(crate) struct BenchFigure {
     range: Option<FigureRange>,
 }
 
-/// The range of a figure over its repetitions.
 #[derive(Serialize)]
 struct FigureRange {
     min: f64,
@@ -33,7 +29,6 @@ struct FigureRange {
     count: usize,
 }
 
-/// The required range of a figure.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum FigureBound {
@@ -85,10 +80,7 @@ impl BenchFigure {
         Self { label: what.into(), value, unit, bound, range: None }
     }
 
-    /// The median of repetitions, with their range.
-    ///
-    /// # Errors
-    /// If there are none.
+    /// The median of repetitions, with their range. Fails if there are none.
     pub(crate) fn median(
         label: impl Into<String>,
         values: &[f64],

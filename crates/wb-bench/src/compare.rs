@@ -20,15 +20,14 @@ const MEDIUM: SyntheticBuilds = SyntheticBuilds { cases: 1250, ..SMALL };
 /// Two builds with 1,000,000 checks each.
 const LARGE: SyntheticBuilds = SyntheticBuilds { tests: 25, ..MEDIUM };
 
-/// Number of runs of a comparison. The figure is their median.
+/// Runs of a comparison; the figure is their median.
 const RUNS: usize = 11;
-/// Number of runs of a comparison that takes seconds.
+/// Runs of a comparison that takes seconds.
 const FEW_RUNS: usize = 5;
 
 /// Maximum ratio of the times per check with 200,000 and with 20,000 checks.
 const MAX_TIME_RATIO: f64 = 1.25;
 
-/// The benchmarks, each with its limits.
 pub(crate) fn benchmarks(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     vec![
         Benchmark::new("compare, 10 builds × 20,000 checks, tolerances", || {
@@ -48,7 +47,6 @@ pub(crate) fn benchmarks(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     ]
 }
 
-/// Measures the time to write an HTML page, and its size.
 fn page_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     let builds = GeneratedBuilds::new(env, "page", LARGE_PAGE_BUILDS)?;
     let page = env.folder().join("page.html");
@@ -58,7 +56,6 @@ fn page_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     Ok(figures)
 }
 
-/// Measures the times per check with 20,000 and with 200,000 checks, and their ratio.
 fn time_ratio_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     let time_per_check = |name, synthetic: SyntheticBuilds| {
         let measurements = GeneratedBuilds::new(env, name, synthetic)?.time_runs(&[], RUNS)?;
@@ -75,16 +72,12 @@ fn time_ratio_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
 
 /// Generated builds on disk, removed on drop.
 struct GeneratedBuilds {
-    /// The weighbridge program that compares them.
     program: PathBuf,
     folder: PathBuf,
-    /// The folder of each build.
     builds: Vec<PathBuf>,
 }
 
-/// The measurements of repeated comparisons.
 struct RunMeasurements {
-    /// The time of each run.
     seconds: Vec<f64>,
     /// The largest peak memory of all runs, in bytes.
     peak_memory: u64,
@@ -97,7 +90,6 @@ impl GeneratedBuilds {
         Ok(Self { program, folder, builds })
     }
 
-    /// Compares the builds this many times.
     fn time_runs(&self, flags: &[&str], runs: usize) -> Result<RunMeasurements, String> {
         let measurements = (0..runs).map(|_| self.time_once(flags)).collect::<Result<Vec<_>, String>>()?;
         let seconds = measurements.iter().map(|(seconds, _)| *seconds).collect();
@@ -113,10 +105,7 @@ impl GeneratedBuilds {
     }
 }
 
-/// Runs a command and returns its seconds and its peak memory in bytes.
-///
-/// # Errors
-/// If it cannot be started, or ends with another exit status than these.
+/// Returns the command's seconds and its peak memory in bytes. Fails if its exit status is not `allowed`.
 pub(crate) fn time_command(command: &mut Command, allowed: &[i32]) -> Result<(f64, u64), String> {
     let program = command.get_program().display().to_string();
     let start = Instant::now();
@@ -139,9 +128,6 @@ impl Drop for GeneratedBuilds {
 
 impl RunMeasurements {
     /// The median time with a limit in seconds, and the peak memory with a limit in MB.
-    ///
-    /// # Errors
-    /// If there were no runs.
     fn figures(&self, max_seconds: f64, max_memory: Option<f64>) -> Result<Vec<BenchFigure>, String> {
         Ok(vec![
             BenchFigure::median("time", &self.seconds, "s", Some(FigureBound::Below(max_seconds)))?,

@@ -1,5 +1,4 @@
-//! The document of benchmark results: a Markdown file with tables whose rows are replaced by new results; all other text
-//! is kept.
+//! A Markdown document of results: rows of its tables are replaced by new results, all other text is kept.
 //!
 //! A table begins with `<!-- rows: PREFIX | PREFIX -->` and ends with `<!-- end -->`. A result belongs to the table with
 //! a prefix of its name, where it replaces the row of the same name. The other rows keep the date, the commit and the
@@ -9,7 +8,6 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-/// A result as a row of the document.
 pub(crate) struct DocumentRow {
     /// Its name; unique in the document.
     pub(crate) name: String,
@@ -24,16 +22,11 @@ pub(crate) struct DocumentRow {
 pub(crate) struct Provenance {
     /// The date, such as `2026-11-24`.
     pub(crate) date: String,
-    /// The commit of the program.
     pub(crate) commit: String,
-    /// The machine, in one line.
     pub(crate) machine: String,
 }
 
-/// Writes results into the document.
-///
-/// # Errors
-/// If the file cannot be read or written, or has no table for one of the results.
+/// Writes results into the document. Fails if it has no table for one of them.
 pub(crate) fn update_file(path: &Path, rows: &[DocumentRow], provenance: &Provenance) -> Result<(), String> {
     let with_path = |error: String| format!("{}: {error}", path.display());
     let text = fs::read_to_string(path).map_err(|error| with_path(error.to_string()))?;
@@ -42,13 +35,11 @@ pub(crate) fn update_file(path: &Path, rows: &[DocumentRow], provenance: &Proven
     fs::write(path, document.lines.join("\n") + "\n").map_err(|error| with_path(error.to_string()))
 }
 
-/// The document, as lines.
 struct Document {
     lines: Vec<String>,
 }
 
 impl Document {
-    /// Replaces or adds a row for each result.
     fn update(&mut self, rows: &[DocumentRow], provenance: &Provenance) -> Result<(), String> {
         for DocumentRow { name, result, verdict, repetitions } in rows {
             let machine = self.add_machine(&provenance.machine)?;

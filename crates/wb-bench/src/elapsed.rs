@@ -13,7 +13,6 @@ use wb_model::Nanos;
 const PROGRAM: [&str; 3] = ["/bin/sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"];
 /// The pauses before each start, in milliseconds: the time to join a cgroup depends on when one was last joined.
 const GAPS: [u64; 3] = [0, 10, 100];
-/// Number of pairs for each pause.
 const PAIRS: usize = 151;
 /// The default interval of telemetry.
 const INTERVAL: Nanos = Nanos(1_000_000_000);
@@ -22,7 +21,6 @@ pub(crate) fn limit(env: &BenchEnv) -> Benchmark<'_> {
     Benchmark::new("harness, elapsed against a plain spawn", || paired_differences(env))
 }
 
-/// Measures the median paired difference for each pause.
 fn paired_differences(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     let program = env.agent_program()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(to_message)?;
@@ -52,12 +50,10 @@ fn paired_differences(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     })
 }
 
-/// How the program is spawned.
 #[derive(Clone, Copy)]
 enum SpawnMethod {
     /// The agent spawns it, as for a sample.
     Sampled,
-    /// By the bench itself.
     Plain,
 }
 
@@ -78,8 +74,7 @@ async fn time_sample(worker: &Worker, spawn: SpawnMethod) -> Result<f64, String>
     Ok(milliseconds)
 }
 
-/// Runs the program as a child process and returns the time from before the spawn until after the wait, in
-/// milliseconds.
+/// Runs the program as a child process; returns the milliseconds from before the spawn until after the wait.
 fn time_plain() -> Result<f64, String> {
     let mut command = Command::new(PROGRAM[0]);
     command.args(&PROGRAM[1..]).stdin(Stdio::null()).stdout(Stdio::null());

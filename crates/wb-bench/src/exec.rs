@@ -18,7 +18,6 @@ pub(crate) enum Kernel {
     Sweep,
 }
 
-/// Runs a kernel and prints its report as one line of JSON.
 pub(crate) fn run(kernel: Kernel, config: &str) -> Result<(), Box<dyn Error>> {
     match kernel {
         Kernel::Himeno => report(config, himeno::run),

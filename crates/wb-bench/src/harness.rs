@@ -12,11 +12,10 @@ use std::time::{Duration, Instant};
 /// Interval at which the controller and its agent are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Number of launches of `--help`, whose median is reported.
+/// Launches of `--help`, whose median is reported.
 const LAUNCHES: usize = 101;
 
-/// A run of three kinds of workload with the default sampling (one warm-up, samples of five seconds), but at most six
-/// samples.
+/// Three kinds of workload with the default sampling (a warm-up, samples of five seconds), but at most six samples.
 const DEFAULT_RUN_ARGS: [&str; 6] =
     ["run", "himeno:grid=M,threads=1", "ramspeed:mode=triad", "redis:command=get,requests=auto", "--max-samples", "6"];
 
@@ -84,7 +83,6 @@ pub(crate) fn run_figures(
     ])
 }
 
-/// Measures the median time of `--help`, from launch to exit.
 fn help_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     let program = env.weighbridge_program()?;
     let launch = || {
@@ -101,8 +99,7 @@ fn help_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     Ok(vec![BenchFigure::median("`--help`, launch to exit", &times, "ms", Some(FigureBound::Below(10.0)))?])
 }
 
-/// Resource usage of the controller and its agents, excluding the workloads. What they use after the last poll is not
-/// included.
+/// Resource usage of controller and agents, without the workloads, and without what they use after the last poll.
 struct ProcessUsage {
     /// CPU time in seconds.
     cpu: f64,
@@ -136,7 +133,6 @@ impl ProcessUsage {
     }
 }
 
-/// The running processes: the controller and its agents.
 fn controller_and_agents(controller: u32) -> Vec<Process> {
     let is_agent =
         |process: &Process| process.cmdline().is_ok_and(|line| line.get(1).is_some_and(|arg| arg == "agent"));

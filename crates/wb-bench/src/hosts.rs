@@ -24,7 +24,6 @@ use wb_test_net::{Host, SshHosts};
 const HOSTS: u8 = 32;
 /// Number of simultaneous starts of a process on every host.
 const STARTS: usize = 51;
-/// Number of samples of a test that does nothing.
 const SAMPLES: usize = 51;
 /// Number and length of the samples during which an agent is observed.
 const AGENT_SAMPLES: (usize, Duration) = (5, Duration::from_secs(10));
@@ -96,7 +95,6 @@ fn start_skew(hosts: &LazyHosts<'_>, host_count: u8) -> Result<Vec<BenchFigure>,
     ])
 }
 
-/// Measures the overhead of attempts beyond their process, on a host and on this machine.
 fn sample_overhead(hosts: &LazyHosts<'_>) -> Result<Vec<BenchFigure>, String> {
     let ssh_hosts = hosts.hosts()?;
     let (ssh, config) = (ssh_hosts.path("ssh"), ssh_hosts.path("config"));
@@ -212,7 +210,6 @@ impl LazyHosts<'_> {
         hosts.ok_or_else(|| "cannot create hosts: root, iproute2 and openssh-server are required".to_owned())
     }
 
-    /// Connects to `count` hosts, does the work, and disconnects.
     fn with_workers<T>(&self, count: u8, work: impl AsyncFnOnce(&[Worker]) -> Result<T, String>) -> Result<T, String> {
         let program = Program::read(&self.env.agent_program()?).map_err(to_message)?;
         let hosts = self.hosts()?;
@@ -234,7 +231,6 @@ impl LazyHosts<'_> {
         })
     }
 
-    /// The process ID of the agent on a host.
     fn agent(&self, host: Host) -> Result<i32, String> {
         let is_agent = |pid: &i32| {
             let line = ProcfsProcess::new(*pid).and_then(|process| process.cmdline()).unwrap_or_default();
@@ -270,12 +266,10 @@ fn ssh_clients() -> Result<Vec<ProcfsProcess>, String> {
     Ok(pids.into_iter().filter_map(|pid| ProcfsProcess::new(pid.cast_signed()).ok()).filter(is_ssh).collect())
 }
 
-/// Nanoseconds in percent of the time since `start`.
 fn percent_of_elapsed(nanoseconds: u64, start: Instant) -> f64 {
     nanoseconds as f64 / start.elapsed().as_nanos() as f64 * 100.0
 }
 
-/// The time from the first to the last, in milliseconds.
 fn range_ms(times_ns: impl Iterator<Item = u64> + Clone) -> f64 {
     let (first, last) = (times_ns.clone().min().unwrap_or(0), times_ns.max().unwrap_or(0));
     (last - first) as f64 / 1e6

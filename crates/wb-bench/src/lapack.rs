@@ -18,13 +18,11 @@ const LIMITING_VARIABLES: [&str; 4] = ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", 
 struct LapackLibrary {
     /// The path that the loader opens.
     path: PathBuf,
-    /// The prefix of its function names.
     prefix: &'static str,
     /// Folders of further libraries that it loads.
     folders: Vec<PathBuf>,
 }
 
-/// Where a library comes from, and the function that finds it.
 type LibraryCandidate = (&'static str, fn(&BenchEnv) -> Result<LapackLibrary, String>);
 
 const CANDIDATES: [LibraryCandidate; 3] = [
@@ -55,9 +53,6 @@ fn pypi_mkl(env: &BenchEnv) -> Result<LapackLibrary, String> {
 }
 
 /// The fastest library on these CPUs, solving `n` equations `repeats` times.
-///
-/// # Errors
-/// If none can be measured.
 pub(crate) fn fastest_library(env: &BenchEnv, n: usize, repeats: u64, cpus: &[usize]) -> Result<BenchSide, String> {
     // Flags come before the source: without the second, some linkers would drop the libraries.
     let flags = ["-O3", "-Wl,--no-as-needed", "-ldl", "-lm"].map(str::to_owned);

@@ -1,12 +1,10 @@
-//! One-line description of the machine.
-
 use std::thread;
 
 use wb_kernels::Isa;
 use wb_sys::proc::cpuinfo::CpuInfo;
 use wb_sys::{SysRoot, facts};
 
-/// Describes the machine: CPU model, number of CPUs, widest instruction set, memory, kernel.
+/// Describes the machine on one line: CPU model, number of CPUs, widest instruction set, memory, kernel.
 pub(crate) fn describe_machine() -> String {
     let root = SysRoot::real();
     format!(

@@ -1,6 +1,6 @@
 //! Benchmarks of weighbridge: its kernels against other tools, interleaved in one run, and its overhead against limits.
 //!
-//! AttemptPurpose: determine by how much our kernels are faster or slower than the standard tools on this machine, with a
+//! Purpose: determine by how much our kernels are faster or slower than the standard tools on this machine, with a
 //! confidence interval. Every figure comes from a separate process; the two sides of a benchmark alternate in random
 //! order, so that a disturbance affects both.
 //!
@@ -8,8 +8,8 @@
 //!
 //! Start with [`pairs`], which runs and judges paired benchmarks; each subject (`himeno.rs`, `ramspeed.rs`, …) only
 //! lists its benchmarks. [`benchmark`] does the same for figures that have no peer: of the harness (`harness.rs`,
-//! `elapsed.rs`), of comparing builds (`compare.rs`), of other hosts (`hosts.rs`), of matrices (`peers.rs`) and of the request workload
-//! (`hashd`).
+//! `elapsed.rs`), of comparing builds (`compare.rs`), of other hosts (`hosts.rs`), of matrices (`peers.rs`) and of the
+//! request workload (`hashd`).
 
 #![forbid(unsafe_code)]
 
@@ -91,7 +91,6 @@ enum Command {
     },
 }
 
-/// The subjects of paired benchmarks.
 const SUBJECTS: [fn(&BenchEnv) -> Vec<PairedBenchmark<'_>>; 4] =
     [himeno::rows, linpack::rows, net::rows, ramspeed::rows];
 

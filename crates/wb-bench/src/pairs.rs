@@ -36,21 +36,17 @@ pub(crate) struct BenchSide {
     rejected: Vec<RejectedCandidate>,
 }
 
-/// A command that was considered for a side and not selected.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum RejectedCandidate {
-    /// Slower than the selected side.
     Slower { name: String, median: f64 },
-    /// Could not be prepared or measured.
     Unavailable { name: String, cause: String },
 }
 
-/// Parses the figure from a command's output (standard output, then standard error).
+/// Parses the figure from standard output, then standard error.
 type FigureParser = dyn Fn(&str) -> Option<f64>;
 
 impl<'a> PairedBenchmark<'a> {
-    /// Creates a benchmark; `sides` prepares both sides when it is run, or returns the reason why it cannot.
     pub(crate) fn new(
         name: String,
         unit: &'static str,
@@ -67,9 +63,7 @@ impl BenchSide {
     }
 
     /// The fastest of several sides, by the median of three figures each, measured alternately; it lists the others.
-    ///
-    /// # Errors
-    /// If none can be measured, with the cause of each.
+    /// Fails with the cause of each if none can be measured.
     pub(crate) fn fastest(candidates: Vec<Result<Self, RejectedCandidate>>) -> Result<Self, String> {
         let (mut available, mut others) = (Vec::new(), Vec::new());
         for candidate in candidates {
@@ -105,19 +99,16 @@ impl BenchSide {
         Ok(fastest)
     }
 
-    /// Removes variables of this process from the command's environment.
     pub(crate) fn unset(mut self, names: &'static [&'static str]) -> Self {
         self.unset = names;
         self
     }
 
-    /// Sets an environment variable of the command.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Runs the command in a folder.
     pub(crate) fn in_folder(mut self, folder: PathBuf) -> Self {
         self.folder = Some(folder);
         self
@@ -145,12 +136,10 @@ impl BenchSide {
     }
 }
 
-/// Parses the figure of a key of a JSON object.
 pub(crate) fn json_figure(key: &'static str) -> impl Fn(&str) -> Option<f64> {
     move |output| serde_json::from_str::<serde_json::Value>(output.lines().next()?).ok()?[key].as_f64()
 }
 
-/// Runs paired benchmarks.
 pub(crate) struct PairRunner {
     /// Pairs of each benchmark, at least.
     pub(crate) pairs: u32,
@@ -158,7 +147,6 @@ pub(crate) struct PairRunner {
     pub(crate) max_pairs: u32,
 }
 
-/// The result of a paired benchmark.
 #[derive(Serialize)]
 pub(crate) struct PairResult {
     name: String,
@@ -185,7 +173,6 @@ struct SideResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum PairVerdict {
-    /// Not slower than the peer.
     Ok,
     /// Slower, or not proven to be not slower.
     Missed,
@@ -272,7 +259,6 @@ fn clear_progress() {
     }
 }
 
-/// Formats a ratio with its interval.
 fn format_ratio(ratio: &PairedRatio) -> String {
     match &ratio.interval {
         Some(interval) => {

@@ -11,7 +11,6 @@ use crate::harness::run_figures;
 
 /// Endpoints of the large matrix; each is paired with each.
 const ENDPOINTS: usize = 200;
-/// Repetitions of listing it.
 const LISTS: usize = 11;
 /// The matrix of libp2p's implementations, whose programs `make endpoints` builds.
 const MATRIX: &str = "examples/peers/libp2p.toml";
@@ -23,7 +22,6 @@ pub(crate) fn benchmarks(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     ]
 }
 
-/// Time and memory of `peers list` with a large matrix.
 fn list_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     let mut text = "axes = [\"transport\"]\n".to_owned();
     for number in 0..ENDPOINTS {

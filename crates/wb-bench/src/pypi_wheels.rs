@@ -6,9 +6,6 @@ use std::process::Command;
 use std::{fs, io};
 
 /// Downloads the newest wheels of packages, without their dependencies, and unpacks them into the temporary folder.
-///
-/// # Errors
-/// If pip is not installed or the wheels cannot be downloaded.
 pub(crate) fn unpack(env: &BenchEnv, packages: &[&str]) -> Result<PathBuf, String> {
     let folder = env.folder().join(packages.join("-"));
     if folder.is_dir() {

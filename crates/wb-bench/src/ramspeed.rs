@@ -2,9 +2,8 @@
 //!
 //! Peers count bytes differently; all figures are converted to STREAM's, which we use: 24 bytes for each element of a
 //! triad, one MB is 10⁶ bytes.
-//! - likwid-bench counts the same. Its `stream` stores through the caches, its `stream_mem` bypasses
-//!   them: each is compared with the same kind of store of ours. Each side uses its fastest vector width on this
-//!   machine.
+//! - likwid-bench counts the same. Its `stream` stores through the caches, its `stream_mem` bypasses them: each is
+//!   compared with our same kind of store. Each side uses its fastest vector width on this machine.
 //! - hpcc's StarSTREAM reports GB/s (10⁹) per process as the mean over all processes; it is multiplied by their number.
 //!   The size of its arrays follows from its linpack matrix, ours have the same size.
 //! - stress-ng counts MB of 2²⁰ bytes, reads and writes separately, as the geometric mean of copy,
@@ -72,8 +71,7 @@ fn likwid_sides(env: &BenchEnv, threads: usize, non_temporal: bool) -> Result<(B
     Ok((weighbridge, BenchSide::fastest(kernels.map(peer).collect())?))
 }
 
-/// likwid-bench's kernels for a kind of stores, and the instruction sets that they need. It has no fused non-temporal
-/// kernel with 512 bits.
+/// likwid-bench's kernels for a kind of stores, with their instruction sets. No fused non-temporal one has 512 bits.
 fn likwid_kernels(non_temporal: bool) -> impl Iterator<Item = (Isa, String)> {
     let widths = [(Isa::Sse2, "_sse"), (Isa::Avx2, "_avx"), (Isa::Avx2, "_avx_fma"), (Isa::Avx512, "_avx512")];
     let fused = (!non_temporal).then_some((Isa::Avx512, "_avx512_fma"));
@@ -126,7 +124,6 @@ fn stress_ng_sides(env: &BenchEnv, threads: usize) -> Result<(BenchSide, BenchSi
     Ok((our_side(env, threads, false, BYTES, Isa::widest())?, peer))
 }
 
-/// The figure that follows a label.
 fn figure_after(output: &str, label: &str) -> Option<f64> {
     output.lines().find_map(|line| line.trim().strip_prefix(label)?.trim().parse().ok())
 }

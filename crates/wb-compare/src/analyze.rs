@@ -5,12 +5,10 @@ use std::io::Write;
 use crate::build::{Builds, MeasuredValue, MetricIndex};
 use crate::id::Statistic;
 
-/// The checks included in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckFilter {
-    /// Checks that are primary in any build.
+    /// Primary in any build.
     Primary,
-    /// All checks.
     All,
 }
 
@@ -32,8 +30,6 @@ pub fn checks(builds: &Builds, which: CheckFilter) -> Vec<(String, MetricIndex, 
 
 /// Writes the table as CSV: `check` and the builds' names, then a line for each check. Missing values are empty,
 /// invalid ones are `invalid`; numbers have all their digits.
-///
-/// Errors: those of the writer.
 pub fn write_csv(builds: &Builds, which: CheckFilter, into: impl Write) -> csv::Result<()> {
     let mut csv = csv::Writer::from_writer(into);
     csv.write_field("check")?;

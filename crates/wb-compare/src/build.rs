@@ -20,8 +20,7 @@ use crate::within_run::WithinRun;
 /// The parameter that holds the definition key: if it differs, nothing is compared.
 pub const DEFINITION_KEY: &str = "definition key";
 
-/// The parameter that marks emulation of a processor, unless that is allowed: if one side only has it, nothing is
-/// compared.
+/// Marks emulation of a processor, unless that is allowed: if only one side has it, nothing is compared.
 pub const EMULATED: &str = "emulated";
 
 /// Name under which a metric's unit is kept beside the parameters.
@@ -66,7 +65,6 @@ impl MetricIndex {
     }
 }
 
-/// The interned identity of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct InternedMetric {
     pub(crate) id_format: IdFormat,
@@ -78,7 +76,6 @@ pub(crate) struct InternedMetric {
     pub(crate) metric: Symbol,
 }
 
-/// The interned identity of a case in its [`Builds`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct InternedCell {
     pub(crate) profile: Symbol,
@@ -95,7 +92,7 @@ pub struct ParamSetId(pub(crate) u32);
 #[derive(Debug)]
 pub struct Build {
     pub name: String,
-    /// Its runs, at least one.
+    /// At least one.
     pub runs: Vec<Run>,
 }
 
@@ -103,14 +100,11 @@ pub struct Build {
 #[derive(Debug, Default)]
 pub struct Run {
     pub path: PathBuf,
-    /// The layout of the folder.
     pub layout: Layout,
     pub metadata: Metadata,
-    /// The errors of tests and cells.
     pub errors: Vec<TestError>,
-    /// The number of its counted samples; `None` if its results do not record disturbances.
+    /// `None` if its results do not record disturbances.
     pub sample_counts: Option<SampleCounts>,
-    /// What identifies copies of it.
     pub(crate) identity: RunIdentity,
     /// The programs with which its cases were measured: paths, versions and hashes.
     pub(crate) programs: BTreeMap<InternedCell, Vec<(Symbol, Symbol)>>,
@@ -187,19 +181,17 @@ impl std::ops::Add for AttemptCounts {
     }
 }
 
-/// A value of one side.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum MeasuredValue {
     #[default]
     Missing,
-    /// The value is present, but not a finite number or judged invalid.
+    /// Present, but not a finite number, or judged invalid.
     Invalid,
     /// A finite number.
     Known(f64),
 }
 
 impl MeasuredValue {
-    /// The number, if the value is valid.
     pub fn number(self) -> Option<f64> {
         match self {
             Self::Known(value) => Some(value),
@@ -217,19 +209,15 @@ impl From<f64> for MeasuredValue {
 /// The values of a metric in one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MetricReading {
-    /// The mean of the samples.
     pub mean: MeasuredValue,
-    /// The standard deviation of the samples, in percent of the mean.
+    /// In percent of the mean.
     pub stddev_percent: MeasuredValue,
-    /// Whether it is a primary metric of its case.
     pub primary: bool,
     /// The smallest relevant difference in percent, if the run's plan has one.
     pub threshold: Option<f64>,
-    /// The parameters of the measurement.
     pub params: ParamSetId,
     /// The number of its samples that were disturbed from outside.
     pub disturbed: u32,
-    /// The failed attempts of its cell.
     pub failures: AttemptCounts,
     pub(crate) findings: Option<Symbol>,
     pub(crate) first_sample: u32,
@@ -237,7 +225,6 @@ pub struct MetricReading {
 }
 
 impl MetricReading {
-    /// The value of a statistic.
     pub fn value(&self, statistic: Statistic) -> MeasuredValue {
         match statistic {
             Statistic::Mean => self.mean,
@@ -247,7 +234,6 @@ impl MetricReading {
 }
 
 impl Run {
-    /// The reading of a metric; `None` if the run does not have the metric.
     pub fn reading(&self, row: MetricIndex) -> Option<&MetricReading> {
         self.readings.get(row.index())?.as_ref()
     }
@@ -266,13 +252,11 @@ impl Run {
 }
 
 impl Build {
-    /// The readings of a metric in the runs that have it.
     pub fn readings(&self, row: MetricIndex) -> impl Iterator<Item = &MetricReading> {
         self.runs.iter().filter_map(move |run| run.reading(row))
     }
 
-    /// A statistic of a metric, averaged over the runs with a valid value; if there are none, invalid if any run has an
-    /// invalid one.
+    /// A statistic of a metric, averaged over the runs with a valid value; without any, invalid if any run's is.
     pub fn value(&self, row: MetricIndex, statistic: Statistic) -> MeasuredValue {
         if let [run] = &self.runs[..] {
             return run.reading(row).map_or(MeasuredValue::Missing, |reading| reading.value(statistic));
@@ -304,12 +288,11 @@ impl Build {
         if without.len() < self.runs.len() { without } else { Vec::new() }
     }
 
-    /// The errors of its runs.
     pub fn errors(&self) -> impl Iterator<Item = &TestError> {
         self.runs.iter().flat_map(|run| &run.errors)
     }
 
-    /// The sum of the sample counts of its runs; `None` if no run records disturbances.
+    /// Summed over its runs; `None` if no run records disturbances.
     pub fn sample_counts(&self) -> Option<SampleCounts> {
         self.runs.iter().filter_map(|run| run.sample_counts).reduce(std::ops::Add::add)
     }
@@ -320,7 +303,6 @@ impl Build {
         Some(self.readings(row).map(|reading| reading.disturbed as usize).sum())
     }
 
-    /// The failed attempts of the cell of a metric over its runs.
     pub fn failures(&self, row: MetricIndex) -> AttemptCounts {
         self.readings(row).map(|reading| reading.failures).fold(AttemptCounts::default(), std::ops::Add::add)
     }
@@ -342,17 +324,14 @@ impl Builds {
         &self.list
     }
 
-    /// What the builds are, if they are parts of one run.
     pub fn within_run(&self) -> Option<&WithinRun> {
         self.within_run.as_ref()
     }
 
-    /// The better direction of each metric, as declared by the results.
     pub fn directions(&self) -> &Directions {
         &self.directions
     }
 
-    /// The metrics of all builds.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = MetricIndex> + use<> {
         (0..self.rows.len() as u32).map(MetricIndex)
     }
@@ -363,7 +342,6 @@ impl Builds {
         self.given_directions.extend_from_slice(given);
     }
 
-    /// Whether the user has given the direction of a metric.
     fn has_given_direction(&self, row: MetricIndex) -> bool {
         let CheckId { class, metric, .. } = self.id(row, Statistic::Mean);
         let metric = strip_worker(metric);
@@ -375,14 +353,12 @@ impl Builds {
         param == METRIC_DIRECTION && self.has_given_direction(row)
     }
 
-    /// The identifier of a statistic of a metric.
     pub fn id(&self, row: MetricIndex, statistic: Statistic) -> CheckId<'_> {
         self.resolve_id(self.rows[row.index()], statistic)
     }
 
-    /// The metrics of the parts of one run that are compared with the same metric of the reference. Each family has an
-    /// identifier, in which `*` stands for what differs, and the metric of every part that has one. Empty if the builds
-    /// are not parts of one run.
+    /// The families of metrics of parts of one run that share the metric of the reference: an identifier with `*` for
+    /// what differs, and the metric of every part that has one. Empty without such parts.
     pub fn families(&self, statistic: Statistic) -> impl Iterator<Item = (CheckId<'_>, &[Option<MetricIndex>])> {
         let families = self.within_run.iter().flat_map(|within_run| &within_run.families);
         families.map(move |family| (self.resolve_id(family.id, statistic), family.metrics.as_slice()))
@@ -396,12 +372,7 @@ impl Builds {
     }
 
     /// Lets other metrics decide than those that the tests declare: in the cells that have one of these metrics of all
-    /// workers, only these are primary.
-    ///
-    /// A metric is given as `CLASS/METRIC`, or by its name alone.
-    ///
-    /// # Errors
-    /// If no build has one of them, or metrics of several classes have its name.
+    /// workers, only these are primary. A metric is given as `CLASS/METRIC`, or by a name that only one class has.
     pub fn decide_by(&mut self, metrics: &[String]) -> Result<(), MetricNameError> {
         let selected: Vec<Option<bool>> = {
             let keys = metrics.iter().map(|metric| unknown_name::find_metric(self, metric));
@@ -433,13 +404,12 @@ impl Builds {
         format!("{profile}/{test}/{serial}:{case}")
     }
 
-    /// The cell of a metric.
     pub(crate) fn cell(&self, row: MetricIndex) -> InternedCell {
         let InternedMetric { profile, test, serial, case, .. } = self.rows[row.index()];
         InternedCell { profile, test, serial, case }
     }
 
-    /// Removes the metrics and errors of all cells, by `PROFILE/TEST/SERIAL:CASE`, that are not to be kept.
+    /// Removes the metrics and errors of cells (`PROFILE/TEST/SERIAL:CASE`) that are not to be kept.
     pub fn retain_cells(&mut self, keep: impl Fn(&str) -> bool) {
         let kept: Vec<bool> = self.rows().map(|row| keep(&self.cell_name(self.cell(row)))).collect();
         let is_kept = |index: usize| kept.get(index).copied().unwrap_or(true);
@@ -459,13 +429,11 @@ impl Builds {
         self.list.iter().any(|build| build.primary(row) == Some(true))
     }
 
-    /// The unit of a metric, if declared by the results.
     pub fn unit(&self, row: MetricIndex) -> Option<Unit> {
         let name = (*self.units.get(row.index())?)?;
         Some(Unit::new(self.names.resolve(name)))
     }
 
-    /// The metric with this identifier; `None` if no build has it.
     pub fn find(&self, id: &CheckId<'_>) -> Option<MetricIndex> {
         let name = |text| self.names.find(text);
         let key = InternedMetric {
@@ -480,8 +448,7 @@ impl Builds {
         self.rows.get_index_of(&key).map(|index| MetricIndex(index as u32))
     }
 
-    /// Whether both builds measured a row with the same definition key, or neither has one, in the same unit, and on
-    /// the same kind of processor.
+    /// Whether both measured a row with the same definition key (or none), in the same unit, on one kind of processor.
     pub fn is_comparable(&self, sides: [&Build; 2], row: MetricIndex) -> bool {
         let [reference, judged] = sides.map(|side| side.readings(row).next().map(|reading| reading.params));
         let (Some(reference), Some(judged)) = (reference, judged) else { return true };

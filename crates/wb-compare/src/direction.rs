@@ -10,8 +10,7 @@ pub fn is_speed(class: Class) -> bool {
     matches!(class, Class::Throughput | Class::Latency)
 }
 
-/// The better direction of each metric: by class (throughput higher; latency and resource lower; check neither), unless
-/// set for the metric.
+/// The better direction of metrics: by class (throughput higher; latency, resource lower; check neither), unless set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directions {
     by_metric: BTreeMap<String, Direction>,
@@ -60,13 +59,12 @@ fn default_for_class(class: Class) -> Direction {
 /// A direction override, as given on the command line: `lat=lower`, `latency/score=higher`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectionOverride {
-    /// The class; `None` for all classes.
+    /// `None` for all classes.
     pub class: Option<Class>,
     pub metric: String,
     pub direction: Direction,
 }
 
-/// Text that is not a direction override.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid direction `{0}`: expected METRIC=higher, METRIC=lower or METRIC=neither, with METRIC as in `lat` or `latency/lat`"

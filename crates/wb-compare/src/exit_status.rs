@@ -48,14 +48,13 @@ pub(crate) fn fail_beside_successes(builds: &mut Builds) {
     }
 }
 
-/// How the command of a cell ends in the runs of all builds.
 #[derive(Default)]
 struct Ends {
     /// The first build in which it ends with 0.
     success: Option<String>,
     /// Whether every attempt failed in a run: by signals, for example.
     has_other_failures: bool,
-    /// The other statuses, each once.
+    /// Other than 0, each once.
     statuses: Vec<Symbol>,
     /// The runs in which it always ends with one: build, run, and index of the status.
     unsuccessful: Vec<[usize; 3]>,
@@ -94,7 +93,6 @@ fn has_completed(reading: &MetricReading) -> bool {
     reading.samples > 0 || reading.failures.failed < reading.failures.attempts
 }
 
-/// The exit status among parameters.
 fn status(builds: &Builds, ParamSetId(id): ParamSetId, name: Symbol) -> Option<Symbol> {
     builds.params[id as usize].iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
 }
@@ -111,7 +109,6 @@ fn fail(builds: &mut Builds, position: [usize; 2], rows: &[MetricIndex], name: S
     });
 }
 
-/// Changes the readings of a cell in a run, with their parameters without the exit status.
 fn change(
     builds: &mut Builds,
     [build, run]: [usize; 2],

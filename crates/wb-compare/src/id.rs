@@ -17,10 +17,8 @@ pub enum Statistic {
 }
 
 impl Statistic {
-    /// Both statistics.
     pub const ALL: [Self; 2] = [Self::Mean, Self::Stddev];
 
-    /// The last part of an identifier.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Mean => "mean",
@@ -50,7 +48,6 @@ pub enum IdFormat {
 }
 
 impl IdFormat {
-    /// The separator between serial and case.
     pub fn before_case(self) -> &'static str {
         match self {
             Self::RunPerf => ":./",
@@ -58,7 +55,6 @@ impl IdFormat {
         }
     }
 
-    /// The separator between metric and statistic.
     pub fn before_statistic(self) -> char {
         match self {
             Self::RunPerf => '.',
@@ -70,30 +66,24 @@ impl IdFormat {
 /// Identifies a check: one statistic of a metric of a case. `Display` writes it exactly as [`CheckId::parse`] reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckId<'a> {
-    /// The syntax in which it is written.
     pub id_format: IdFormat,
-    /// The profile of the host.
     pub profile: &'a str,
     pub test: &'a str,
-    /// The serial among the tests of that name.
+    /// Among the tests of that name.
     pub serial: &'a str,
-    /// The combination of its parameters; an iteration's name in run-perf.
+    /// The combination of parameters; an iteration's name in run-perf.
     pub case: &'a str,
-    /// The class of the metric.
     pub class: Class,
-    /// The metric, with its worker if it has one.
+    /// With its worker if it has one.
     pub metric: &'a str,
-    /// The statistic of the metric.
     pub statistic: Statistic,
 }
 
-/// Text that is not a check identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid check `{0}`: expected PROFILE/TEST/SERIAL:./CASE/CLASS/METRIC.mean or .stddev")]
 pub struct ParseCheckIdError(String);
 
 impl<'a> CheckId<'a> {
-    /// Parses an identifier in either syntax.
     pub fn parse(text: &'a str) -> Result<Self, ParseCheckIdError> {
         Self::parse_parts(text).ok_or_else(|| ParseCheckIdError(text.to_owned()))
     }

@@ -5,9 +5,10 @@
 //!
 //! Start with [`source::read`], which reads folders into [`Builds`]. Each comparison method has its own module:
 //! [`run_perf::tolerance`] judges differences in percent, as run-perf does, [`mod@statistical`] ratios of medians and
-//! their uncertainty; [`comparison`] combines both, and [`judgement`] does all of it. All that is compatible with run-perf is in [`run_perf`]. Other modules
-//! are [`model`] (the history of a metric), [`analyze`], [`within_run`] (parts of one run as builds), and those that need no folders: [`sequential_test`] judges
-//! variants sampled in interleaved order, [`mod@calibrate`] a system against itself.
+//! their uncertainty; [`comparison`] combines both, and [`judgement`] does all of it. All that is compatible with
+//! run-perf is in [`run_perf`]. Other modules are [`model`] (the history of a metric), [`analyze`], [`within_run`]
+//! (parts of one run as builds), and those that need no folders: [`sequential_test`] judges variants sampled in
+//! interleaved order, [`mod@calibrate`] a system against itself.
 
 #![forbid(unsafe_code)]
 

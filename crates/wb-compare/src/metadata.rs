@@ -15,52 +15,42 @@ use crate::environment::{BASE_ENVIRONMENT, Environments, MachineEnvironment};
 pub struct Metadata {
     /// The number or name of the build that was measured.
     pub build: Option<String>,
-    /// The URL of its results.
     pub url: Option<String>,
-    /// The machine it was measured on.
     pub machine: Option<String>,
-    /// The URL of the machine's description.
     pub machine_url: Option<String>,
     /// The host's distribution.
     pub distro: Option<String>,
     pub guest_distro: Option<String>,
     /// The version of the measuring program.
     pub version: Option<String>,
-    /// The command line of that program, with secrets masked.
+    /// Of that program, with secrets masked.
     pub command: Option<String>,
-    /// The hash of that program, if recorded.
+    /// Of that program, if recorded.
     pub program_sha256: Option<String>,
-    /// That of its agents, if recorded.
+    /// Of its agents, if recorded.
     pub agent_sha256: Option<String>,
-    /// The environments of the machines.
     pub environment: Environments,
-    /// The hardware and software of each machine, as far as recorded in the environment.
+    /// Of each machine, as far as recorded in the environment.
     pub systems: Vec<System>,
-    /// All other keys.
     pub others: BTreeMap<String, String>,
 }
 
-/// An invalid line of metadata.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     #[error("invalid line {line}: expected `key:value`")]
     NoKey {
-        /// The line number, from 1.
+        /// From 1.
         line: usize,
     },
     #[error("invalid environment `{key}`: {reason}")]
-    NoEnvironment {
-        /// The key of the line.
-        key: String,
-        reason: String,
-    },
+    NoEnvironment { key: String, reason: String },
 }
 
 const PROFILE: &str = "environment_profile_";
 const WORLD: &str = "environment_world";
 
 impl Metadata {
-    /// Parses the lines, and returns the errors of those that are skipped.
+    /// Skips invalid lines and returns their errors.
     pub fn parse(text: &str) -> (Self, Vec<MetadataError>) {
         let (mut metadata, mut bad) = (Self::default(), Vec::new());
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
@@ -75,8 +65,7 @@ impl Metadata {
         (metadata, bad)
     }
 
-    /// The lines of these metadata. Values have no line breaks there: each is replaced by a space. run-perf has a value of
-    /// every machine and distribution.
+    /// In the values, each line break is replaced by a space. run-perf has a value of every machine and distribution.
     pub fn to_lines(&self) -> String {
         const UNKNOWN: &str = "Unknown";
         let text = |value: &Option<String>, default: &str| value.clone().unwrap_or_else(|| default.to_owned());

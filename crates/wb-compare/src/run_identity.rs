@@ -8,11 +8,11 @@ use wb_model::Sha256;
 /// What no two independent runs have in common.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RunIdentity {
-    /// The folder, without symbolic links.
+    /// Without symbolic links.
     pub(crate) folder: PathBuf,
-    /// The hash of its journal; `None` of run-perf's folders, and if the journal is empty.
+    /// `None` of run-perf's folders, and if the journal is empty.
     pub(crate) journal: Option<Sha256>,
-    /// The hashes of the files that its samples were imported from.
+    /// The files that samples were imported from.
     pub(crate) imported: BTreeSet<Sha256>,
 }
 

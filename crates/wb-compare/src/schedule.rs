@@ -11,9 +11,8 @@ use crate::build::{MetricIndex, Run};
 pub(crate) struct Schedule {
     /// `PROFILE/TEST/SERIAL:CASE` of each cell, in the order of the plan.
     pub(crate) planned: Vec<String>,
-    /// The rounds of each cell, by its name.
     pub(crate) rounds: Rounds,
-    /// The time of each sample of the run; `None` if it was not measured by the run, but imported.
+    /// `None` for a sample that was not measured by the run, but imported.
     pub(crate) times: Vec<Option<SampleTime>>,
 }
 
@@ -21,17 +20,17 @@ pub(crate) struct Schedule {
 pub(crate) struct SampleTime {
     /// The round in which its cell had its turn ([`rounds`]).
     pub(crate) turn: u32,
-    /// Seconds from the start of the run to its start.
+    /// Seconds from the start of the run.
     pub(crate) start: f64,
 }
 
 /// The rounds in which cells had their turns: of each attempt at a sample, in the order of time.
 pub(crate) type Rounds = BTreeMap<String, Vec<u32>>;
 
-/// The rounds of the attempts at samples, by cell: of each invocation the cells of its attempts, in the order of time.
+/// The rounds of the attempts at samples, by cell; `invocations` has the cells of each one's attempts in time order.
 ///
-/// A round gives one turn to every cell, and an attempt that fails takes one, too. One that was under way when the run was
-/// killed is not recorded, so that the turns of cells cannot be counted beyond an invocation: each begins with a new round.
+/// A round gives one turn to every cell, and a failed attempt takes one, too. One that was under way when the run was
+/// killed is not recorded, so that turns cannot be counted beyond an invocation: each begins with a new round.
 pub(crate) fn rounds<'a>(invocations: impl IntoIterator<Item = Vec<&'a CellId>>) -> Rounds {
     let mut rounds = BTreeMap::<&CellId, Vec<u32>>::new();
     let mut first_round = 0;
@@ -47,10 +46,9 @@ pub(crate) fn rounds<'a>(invocations: impl IntoIterator<Item = Vec<&'a CellId>>)
     rounds.into_iter().map(|(cell, rounds)| (cell.to_string(), rounds)).collect()
 }
 
-/// The samples of two sides that were taken in the same rounds, in the order of the rounds.
-///
-/// Two samples are of one round if they had the same turn and no other sample of either side was taken between them:
-/// cells that were sampled one after the other, or in different blocks of a schedule, have turns without rounds.
+/// The samples of two sides that were taken in the same rounds, in the order of the rounds. Two samples are of one
+/// round if they had the same turn and no other sample of either side was taken between them: cells that were sampled
+/// one after the other, or in different blocks of a schedule, have turns without rounds.
 pub(crate) fn samples_by_round(sides: [&Run; 2], row: MetricIndex) -> [Vec<f64>; 2] {
     let [reference, judged] = sides.map(|run| timed_samples(run, row));
     let mut starts: Vec<f64> = reference.iter().chain(&judged).map(|(time, _)| time.start).collect();
@@ -72,7 +70,7 @@ pub(crate) fn samples_by_round(sides: [&Run; 2], row: MetricIndex) -> [Vec<f64>;
     pairs
 }
 
-/// The finite samples of a metric whose times are known, by their turns.
+/// The finite samples of known times, by their turns.
 fn timed_samples(run: &Run, row: MetricIndex) -> Vec<(SampleTime, f64)> {
     let samples = run.sample_times(row).iter().zip(run.samples(row));
     let mut timed: Vec<(SampleTime, f64)> =

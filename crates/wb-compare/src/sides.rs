@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use crate::build::{Build, Builds, Layout};
 use crate::source::BuildSource;
 
-/// Builds that cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SidesError {
     #[error("too few builds: expected two or more")]
@@ -38,7 +37,6 @@ impl std::fmt::Display for CommonRun {
 }
 
 impl SidesError {
-    /// What to do instead.
     pub fn help(&self) -> &'static str {
         match self {
             Self::TooFew => "the first build is the reference, the last one is judged; --by compares parts of one run",
@@ -54,10 +52,6 @@ impl SidesError {
     }
 }
 
-/// Requires a reference and a build to judge.
-///
-/// # Errors
-/// With fewer than two builds.
 pub fn require_two(builds: &[String]) -> Result<&[String], SidesError> {
     match builds {
         [] | [_] => Err(SidesError::TooFew),
@@ -65,10 +59,7 @@ pub fn require_two(builds: &[String]) -> Result<&[String], SidesError> {
     }
 }
 
-/// Names builds by their full paths if their folders have the same name.
-///
-/// # Errors
-/// If two builds were given the same name in `typed`, the arguments.
+/// Names builds by their full paths if their folders have the same name; fails if `typed` has one name for two.
 pub fn make_names_distinct(sources: &mut [BuildSource], typed: &[String]) -> Result<(), SidesError> {
     let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
     for (source, text) in sources.iter_mut().zip(typed) {
@@ -84,10 +75,7 @@ pub fn make_names_distinct(sources: &mut [BuildSource], typed: &[String]) -> Res
 }
 
 impl Builds {
-    /// A run that the first build and the last have in common; both consist of it alone.
-    ///
-    /// # Errors
-    /// If one of them has other runs too.
+    /// A run that the first build and the last both consist of. Fails if they share one and a side has other runs too.
     pub fn common_run(&self) -> Result<Option<CommonRun>, SidesError> {
         let [reference, .., judged] = self.list() else { return Ok(None) };
         let Some(paths) = reference.common_runs(judged).next() else { return Ok(None) };
@@ -99,10 +87,8 @@ impl Builds {
         }
     }
 
-    /// Refuses to mix runs of this program with results of run-perf.
-    ///
-    /// # Errors
-    /// If the first build and another one with another layout have no check in common.
+    /// Refuses to mix runs of this program with results of run-perf, if the first build and another one with another
+    /// layout have no check in common.
     pub fn require_same_layout(&self) -> Result<(), SidesError> {
         let has = |build: &Build, row| build.readings(row).next().is_some();
         let layout = |build: &Build| build.runs.first().map(|run| run.layout);

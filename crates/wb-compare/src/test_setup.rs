@@ -25,7 +25,7 @@ pub struct TestSetups<'a> {
 struct CellSetup<'a> {
     id_format: IdFormat,
     params: ParamSetId,
-    /// Paths, versions and hashes of programs, by name.
+    /// Paths, versions and hashes, by name.
     programs: &'a [(Symbol, Symbol)],
 }
 
@@ -35,7 +35,6 @@ struct TestRecord<'a> {
     parameters: BTreeMap<&'a str, &'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     programs: BTreeMap<&'a str, &'a str>,
-    /// The values specific to single cases.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     cases: BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>,
 }
@@ -43,11 +42,10 @@ struct TestRecord<'a> {
 /// The parameter of pbench's tests that lists the client machines; that of a further benchmark has a number before it.
 const CLIENTS_PARAM: &str = "clients";
 
-/// The values of a cell, as compared by [`changes`].
 type Values = BTreeMap<String, BTreeSet<String>>;
 
 impl<'a> TestSetups<'a> {
-    /// The setups of each run of a build that has any; the build is one of `builds`.
+    /// The setups of each run of `build` that has any; `build` is one of `builds`.
     pub fn of_build(builds: &'a Builds, build: &'a Build) -> Vec<Self> {
         build.runs.iter().map(|run| Self::new(builds, run)).filter(|setups| !setups.tests.is_empty()).collect()
     }
@@ -87,7 +85,6 @@ impl<'a> TestSetups<'a> {
         names.into_iter().map(of_test).filter(|(_, changes)| !changes.is_empty()).collect()
     }
 
-    /// Formats the setups as JSON; the values common to all cases of a test are listed once.
     pub fn to_json(&self) -> String {
         let records: BTreeMap<&String, TestRecord<'_>> =
             self.tests.iter().map(|(name, cases)| (name, self.record(cases))).collect();
@@ -163,7 +160,6 @@ impl<'a> TestSetups<'a> {
     }
 }
 
-/// The entries common to several sets of values.
 fn intersection<'a>(mut sets: impl Iterator<Item = BTreeMap<&'a str, &'a str>>) -> BTreeMap<&'a str, &'a str> {
     let mut common = sets.next().unwrap_or_default();
     for set in sets {
@@ -172,7 +168,6 @@ fn intersection<'a>(mut sets: impl Iterator<Item = BTreeMap<&'a str, &'a str>>) 
     common
 }
 
-/// The cases that exist on one side only.
 fn missing_cases(before: &BTreeMap<&str, CellSetup<'_>>, after: &BTreeMap<&str, CellSetup<'_>>) -> Option<ValueChange> {
     let alone = |one: &BTreeMap<&str, CellSetup<'_>>, other: &BTreeMap<&str, CellSetup<'_>>| {
         let cases: Vec<&str> = one.keys().filter(|case| !other.contains_key(*case)).copied().collect();
@@ -182,8 +177,8 @@ fn missing_cases(before: &BTreeMap<&str, CellSetup<'_>>, after: &BTreeMap<&str, 
     (before.is_some() || after.is_some()).then(|| ValueChange::new("cases on one side only", before, after))
 }
 
-/// The change of keys of cells whose parameters are equal, because another version of the test measured them. Each has
-/// a key of its own, so that several keys are reported by their number.
+/// The change of keys of cells with equal parameters, which another version of the test measured. Each cell has a key
+/// of its own, so that several keys are reported by their number.
 fn key_change(redefined: Vec<(Option<&str>, Option<&str>, String)>) -> Option<ValueChange> {
     let keys = |all: BTreeSet<&str>| match all.len() {
         0 => None,

@@ -9,24 +9,19 @@ use crate::build::{Build, Builds};
 use crate::direction::DirectionOverride;
 use crate::id::Statistic;
 
-/// A name that does not exist in the builds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {kind} `{name}` in {builds}")]
 pub struct UnknownName {
-    /// The kind of name: `metric`, `profile`.
+    /// `metric`, `profile`.
     pub kind: &'static str,
     pub name: String,
-    /// The names of the builds that were searched.
     pub builds: String,
-    /// The names that exist, sorted.
     pub candidates: BTreeSet<String>,
 }
 
-/// Maximum number of known names in a help text.
 const MAX_LISTED: usize = 12;
 
 impl UnknownName {
-    /// Suggests the most similar name and lists the known ones.
     pub fn help(&self) -> String {
         let Self { kind, name, candidates, .. } = self;
         if candidates.is_empty() {
@@ -43,7 +38,6 @@ impl UnknownName {
     }
 }
 
-/// A text that denotes no metric, or several.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MetricNameError {
     #[error(transparent)]
@@ -51,13 +45,12 @@ pub enum MetricNameError {
     #[error("ambiguous metric `{name}`: it is in several classes")]
     Ambiguous {
         name: String,
-        /// The metrics, as `CLASS/METRIC`.
+        /// As `CLASS/METRIC`.
         metrics: Vec<String>,
     },
 }
 
 impl MetricNameError {
-    /// What to write instead.
     pub fn help(&self) -> String {
         match self {
             Self::Unknown(unknown) => unknown.help(),
@@ -66,7 +59,7 @@ impl MetricNameError {
     }
 }
 
-/// The metric that is called `CLASS/METRIC`, or by its name alone.
+/// `text` is `CLASS/METRIC`, or the name alone.
 pub(crate) fn find_metric(builds: &Builds, text: &str) -> Result<MetricKey, MetricNameError> {
     let keys = builds.rows().map(|row| builds.id(row, Statistic::Mean)).map(|id| MetricKey::new(id.class, id.metric));
     let keys: BTreeSet<MetricKey> = keys.collect();
@@ -88,7 +81,6 @@ pub(crate) fn find_metric(builds: &Builds, text: &str) -> Result<MetricKey, Metr
     }
 }
 
-/// Checks that the metric of each direction exists in the builds.
 pub fn check_directions(builds: &Builds, directions: &[DirectionOverride]) -> Result<(), UnknownName> {
     let metrics: BTreeSet<_> =
         builds.rows.iter().map(|row| (row.class, strip_worker(builds.names.resolve(row.metric)))).collect();
@@ -105,7 +97,6 @@ pub fn check_directions(builds: &Builds, directions: &[DirectionOverride]) -> Re
     Err(UnknownName { kind: "metric", name, builds: join_build_names(builds.list().iter()), candidates })
 }
 
-/// Joins the builds' names for a message.
 pub(crate) fn join_build_names<'a>(builds: impl Iterator<Item = &'a Build>) -> String {
     builds.map(|build| format!("`{}`", build.name)).collect::<Vec<_>>().join(", ")
 }

@@ -11,7 +11,6 @@ use tempfile::TempDir;
 
 use crate::printed::Printed;
 
-/// Why a case has no figures to compare.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CaseError {
     /// The other program does not run with these options.
@@ -23,7 +22,6 @@ pub(crate) enum CaseError {
     /// The other program's report lacks a figure that it should have.
     #[error("no {0} in the report of the program")]
     NotReported(String),
-    /// A file or a process cannot be used.
     #[error(transparent)]
     Io(#[from] std::io::Error),
     #[error("weighbridge's output: {0}")]
@@ -40,24 +38,19 @@ pub(crate) struct Runner {
     /// Its number among the cases of the subject, from 0.
     pub(crate) number: u32,
     pub(crate) random: ChaCha8Rng,
-    /// The options, as they are shown with differences.
     pub(crate) options: String,
     compared: usize,
     differences: Vec<String>,
 }
 
-/// How a run of weighbridge ended.
 pub(crate) struct Finished {
-    /// Its exit status; `None` if a signal ended it.
+    /// `None` if a signal ended it.
     pub(crate) status: Option<i32>,
-    /// What it wrote on standard error.
     pub(crate) errors: String,
 }
 
-/// What came out of a case.
 pub(crate) struct FinishedCase {
     pub(crate) options: String,
-    /// Number of figures that were compared.
     pub(crate) figures: usize,
     pub(crate) differences: Vec<String>,
 }
@@ -121,20 +114,17 @@ impl Runner {
         }
     }
 
-    /// The figures of each cell of a run folder, by cell.
     pub(crate) fn cells(&self, run: &str) -> Result<BTreeMap<String, Figures>, CaseError> {
         let summary: Value = serde_json::from_str(&self.weighbridge(&["summary", run, "--json"])?)?;
         let cells = summary["cells"].as_array().into_iter().flatten();
         Ok(cells.map(|cell| (cell["id"].as_str().unwrap_or_default().to_owned(), figures(cell))).collect())
     }
 
-    /// Imports files, and returns the figures of the only cell.
     pub(crate) fn import(&self, files: &[&str]) -> Result<Figures, CaseError> {
         self.weighbridge(&[&["import", "-o", "imported"], files].concat())?;
         self.only_cell("imported")
     }
 
-    /// Imports a file, however that ends.
     pub(crate) fn import_file(&self, run: &str, file: &str) -> Result<Finished, CaseError> {
         let output = self.output(Command::new(&self.program).args(["import", "-o", run, file]))?;
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -149,7 +139,6 @@ impl Runner {
         }
     }
 
-    /// The figures of the only cell of a run folder.
     pub(crate) fn only_cell(&self, run: &str) -> Result<Figures, CaseError> {
         let mut cells = self.cells(run)?;
         match cells.len() {
@@ -158,7 +147,6 @@ impl Runner {
         }
     }
 
-    /// Compares a figure with what the other program printed.
     pub(crate) fn compare(&mut self, ours: &Figures, metric: &str, printed: Printed) {
         self.compared += 1;
         match ours.get(metric) {
@@ -170,7 +158,6 @@ impl Runner {
         }
     }
 
-    /// Compares two values that must be the same.
     pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(&mut self, name: &str, ours: &T, expected: &T) {
         self.compared += 1;
         if ours != expected {
@@ -178,7 +165,6 @@ impl Runner {
         }
     }
 
-    /// Compares a value with the bounds that follow from others.
     pub(crate) fn within(&mut self, name: &str, ours: u64, bounds: std::ops::RangeInclusive<u64>) {
         self.compared += 1;
         if !bounds.contains(&ours) {
@@ -186,7 +172,6 @@ impl Runner {
         }
     }
 
-    /// The weighbridge program.
     pub(crate) fn program(&self) -> &Path {
         &self.program
     }
@@ -199,7 +184,6 @@ impl Runner {
         }
     }
 
-    /// Ends the case.
     pub(crate) fn finish(self) -> FinishedCase {
         FinishedCase { options: self.options, figures: self.compared, differences: self.differences }
     }

@@ -1,5 +1,3 @@
-//! Tables of comma-separated values.
-
 use std::collections::BTreeMap;
 
 /// The rows of a table, each by the names in its first row.

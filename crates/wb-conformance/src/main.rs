@@ -1,7 +1,7 @@
 //! Conformance: runs other programs with random options, and holds every figure that weighbridge has of a run against the
 //! program's own report.
 //!
-//! AttemptPurpose: find what an importer or a test reads otherwise than the program means it. The other side is never the file
+//! Purpose: find what an importer or a test reads otherwise than the program means it. The other side is never the file
 //! that weighbridge read, but another report of the same run, which the program wrote for people or in another format.
 //!
 //! Must not depend on: any crate that reads results. It calls the program.
@@ -86,7 +86,6 @@ fn program_beside() -> std::io::Result<PathBuf> {
     program.metadata().map(|_| program)
 }
 
-/// Runs all cases of a program, and prints differences as they are found.
 fn run(subject: &dyn Subject, program: &std::path::Path, seed: u64, cases: u32) -> Row {
     let mut row = Row::new(subject.name(), subject.version(), subject.absence());
     if row.version.is_none() {

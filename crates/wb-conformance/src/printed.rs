@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// A printed number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Printed {
     value: f64,
@@ -34,7 +33,6 @@ impl Printed {
         Some(Self { value: value * scale, precision: 0.1f64.powi(i32::try_from(decimals).ok()?) * scale })
     }
 
-    /// Whether it was printed as 0.
     pub(crate) fn is_zero(self) -> bool {
         self.value == 0.0
     }
@@ -44,14 +42,13 @@ impl Printed {
         Self { value: self.value * factor, precision: self.precision * factor }
     }
 
-    /// The mean of several; `None` of none.
+    /// `None` if there are none.
     pub(crate) fn mean(all: &[Self]) -> Option<Self> {
         let count = all.len() as f64;
         let precision = all.iter().map(|one| one.precision).reduce(f64::max)?;
         Some(Self { value: all.iter().map(|one| one.value).sum::<f64>() / count, precision })
     }
 
-    /// Whether a figure may have been printed so.
     pub(crate) fn agrees_with(self, figure: f64) -> bool {
         (figure - self.value).abs() <= self.precision * 1.000_001 + self.value.abs() * 1e-12
     }

@@ -1,5 +1,3 @@
-//! The table of all programs.
-
 /// What came out of the cases of a program.
 pub(crate) struct Row {
     name: &'static str,
@@ -19,7 +17,6 @@ impl Row {
     }
 }
 
-/// Renders rows as a table for a terminal.
 pub(crate) fn render(rows: &[Row]) -> String {
     let heads = ["program", "version", "cases", "refused by it", "figures", "differences"].map(str::to_owned);
     let cells = |row: &Row| {

@@ -1,5 +1,5 @@
-//! The services that the machine cannot do without, and whose memory a hog of a bench must not take: ssh, the journal,
-//! the message bus (the services of the host that rd-agent of resctl-demo protects).
+//! The services that the machine cannot do without, and whose memory a hog must not take: ssh, the journal, the message
+//! bus (the services of the host that rd-agent of resctl-demo protects).
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use wb_model::Nanos;
 
 use super::files::read_or_empty;
 
-/// Their units of systemd; ssh has two names.
+/// Units of systemd; ssh has two names.
 const UNITS: [&str; 6] =
     ["systemd-journald.service", "sshd.service", "ssh.service", "sssd.service", "dbus.service", "dbus-broker.service"];
 const LIMIT: Nanos = Nanos(10_000_000_000);
 
-/// The groups at the top in which services run, each with these services; empty without systemd.
+/// The groups at the top with the services that run in them; empty without systemd.
 pub(super) async fn top_groups(worker: &Worker) -> Result<BTreeMap<String, Vec<&'static str>>, WorkerError> {
     let mut groups: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
     if worker.which("systemctl", &[]).await?.is_none() {
@@ -31,12 +31,12 @@ pub(super) async fn top_groups(worker: &Worker) -> Result<BTreeMap<String, Vec<&
     Ok(groups)
 }
 
-/// The group at the top in which a group is: `system.slice` of `/system.slice/ssh.service`.
+/// The group at the top that contains a group: `system.slice` of `/system.slice/ssh.service`.
 pub(super) fn top_group(path: &str) -> Option<&str> {
     path.trim().trim_start_matches('/').split('/').next().filter(|top| !top.is_empty())
 }
 
-/// The services whose memory is not protected: in a group at the top without `memory.min`.
+/// The services in a group at the top without `memory.min`.
 pub(super) async fn unprotected(worker: &Worker, cgroups: &str) -> Result<Vec<String>, WorkerError> {
     let mut found = Vec::new();
     for (group, units) in top_groups(worker).await? {

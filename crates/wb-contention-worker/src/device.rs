@@ -36,10 +36,7 @@ pub struct BlockDevice {
 }
 
 impl BlockDevice {
-    /// The device of a folder.
-    ///
-    /// # Errors
-    /// If the folder is not on a block device.
+    /// The device of a folder; fails if it is not on a block device.
     pub async fn of_folder(worker: &Worker, folder: &str) -> Result<Self, ContentionError> {
         let error = |reason: &str| ContentionError::NoDevice { path: folder.to_owned(), reason: reason.to_owned() };
         let text = read(worker, "/proc/self/mountinfo").await?.unwrap_or_default();
@@ -58,9 +55,6 @@ impl BlockDevice {
     }
 
     /// The device with a name, or the one that a partition with this name belongs to.
-    ///
-    /// # Errors
-    /// If it does not exist.
     pub async fn named(worker: &Worker, name: &str) -> Result<Self, ContentionError> {
         let name = name.strip_prefix("/dev/").unwrap_or(name);
         let number = read(worker, &format!("/sys/class/block/{name}/dev")).await?;
@@ -101,7 +95,6 @@ impl BlockDevice {
         })
     }
 
-    /// Path of a setting of its request queue.
     pub(super) fn queue(&self, setting: &str) -> String {
         format!("/sys/block/{}/queue/{setting}", self.name)
     }

@@ -1,4 +1,4 @@
-//! Enforcement of weights: two readers of one device share it as the weights of their control groups say.
+//! Enforcement of weights: two readers of one device share it by the weights of their control groups.
 
 use std::time::Duration;
 
@@ -12,9 +12,7 @@ use super::ContentionError;
 use super::fio_load::{FioLoad, TestFile};
 use super::prepared_worker::{PreparedWorker, Slice, SliceSettings};
 
-/// Block size of the readers.
 const BLOCK: Bytes = Bytes(4096);
-/// SIGKILL.
 const KILL: i32 = 9;
 
 /// What is read, and how long
@@ -38,7 +36,7 @@ impl Default for EnforcementConfig {
 }
 
 impl EnforcementConfig {
-    /// The control groups of the readers, for [`super::Preparation::slices`].
+    /// For [`super::Preparation::slices`].
     pub fn slices(&self) -> Vec<(Slice, SliceSettings)> {
         let settings = self.weights.map(|weight| SliceSettings { io_weight: Some(weight), ..SliceSettings::default() });
         [Slice::Workload, Slice::Sideload].into_iter().zip(settings).collect()
@@ -57,15 +55,12 @@ pub struct EnforcementResult {
     pub expected: f64,
 }
 
-/// Time from the moment when both read until operations are counted.
+/// Both read for this time before operations are counted.
 const SETTLE: Duration = Duration::from_secs(2);
 /// How long both may take to start.
 const START_LIMIT: Nanos = Nanos(60_000_000_000);
 
-/// Lets both readers read at the same time. What they read while both do is counted: one that reads alone gets everything.
-///
-/// # Errors
-/// If fio fails, or the device has not enough space.
+/// Lets both readers read, and counts only what they read at the same time: one that reads alone gets everything.
 pub async fn measure(
     prepared: &PreparedWorker,
     config: &EnforcementConfig,
@@ -116,7 +111,6 @@ async fn count(
     Ok([0, 1].map(|reader: usize| after[reader].saturating_sub(before[reader]) as f64 / seconds))
 }
 
-/// Reads that both control groups have made.
 async fn read_operations(prepared: &PreparedWorker) -> Result<[u64; 2], ContentionError> {
     let mut operations = [0; 2];
     for (count, slice) in operations.iter_mut().zip([Slice::Workload, Slice::Sideload]) {

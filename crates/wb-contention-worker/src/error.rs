@@ -5,10 +5,9 @@ use wb_model::{Bytes, Quantity};
 
 use super::requirements::RequirementReport;
 
-/// Why a measurement of contention failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ContentionError {
-    /// The worker refused something, or is lost.
+    /// The worker refused a request, or is lost.
     #[error(transparent)]
     Worker(#[from] WorkerError),
     #[error(
@@ -17,28 +16,21 @@ pub enum ContentionError {
     NoControllers,
     #[error("requirements are not met: {}", .0.describe_missed())]
     MissedRequirements(RequirementReport),
-    /// Requirements are not met that `force` cannot replace.
     #[error("required even with --force: {}", .0.join("; "))]
     Indispensable(Vec<String>),
     #[error("cannot determine the block device of `{path}`: {reason}")]
     NoDevice {
-        /// The folder or the name of the device.
+        /// A folder, or the name of a device.
         path: String,
         reason: String,
     },
-    /// A folder has not enough space.
     #[error("no space left in `{path}` for {}", binary(.required))]
-    NoSpace {
-        path: String,
-        /// What is needed at least.
-        required: Bytes,
-    },
-    /// A machine, or its part that remains for the workload, that is too small for a memory profile.
+    NoSpace { path: String, required: Bytes },
+    /// The machine, or its part that remains for the workload, is too small for a memory profile.
     #[error("the memory profile of {profile} GiB needs {}, and {} are available: use a smaller one", binary(.share), binary(.available))]
     TooLittleMemory {
-        /// The profile, in GiB.
+        /// In GiB.
         profile: u32,
-        /// The workload's share of the memory.
         share: Bytes,
         available: Bytes,
     },
@@ -47,39 +39,27 @@ pub enum ContentionError {
     #[error("`{program}` failed: {reason}")]
     Process {
         program: String,
-        /// Its exit status and its error output.
+        /// Exit status and error output.
         reason: String,
     },
-    /// The output of a process cannot be used.
     #[error("invalid output of `{program}`: {reason}")]
     Output { program: String, reason: String },
-    /// Something else changed the machine while it was measured.
     #[error("{what} was changed by another program during the measurement")]
     ForeignChange { what: String },
-    /// Nothing competed for memory, so that protection is not measured.
     #[error(
         "the memory hog competed with nobody: swap usage stayed zero; it needs more time, a higher speed or a smaller memory profile"
     )]
     NoContention,
-    /// The workload did not become stable in time.
     #[error("hashd reached {reached:.1} of {target:.1} requests per second within {seconds} s")]
-    Unstable {
-        /// The rate that it reached.
-        reached: f64,
-        /// The rate that it should reach.
-        target: f64,
-        /// The time limit, in seconds.
-        seconds: u64,
-    },
+    Unstable { reached: f64, target: f64, seconds: u64 },
 }
 
 impl ContentionError {
-    /// Whether the workload failed, rather than the machine.
+    /// The workload failed, rather than the machine.
     pub fn concerns_workload(&self) -> bool {
         matches!(self, Self::OutOfMemory { .. } | Self::Process { .. } | Self::Output { .. } | Self::Unstable { .. })
     }
 
-    /// Invalid output of a program.
     pub(super) fn output(program: &str, reason: impl std::fmt::Display) -> Self {
         Self::Output { program: program.to_owned(), reason: reason.to_string() }
     }

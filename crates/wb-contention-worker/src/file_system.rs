@@ -6,19 +6,16 @@ use wb_sys::proc::unescape;
 
 use super::files::{names, read_or_empty};
 
-/// What is wrong with the file systems of a folder and of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct FileSystemFindings {
-    /// File systems that are not btrfs. On them, the writes of a slow group can hold a transaction that others wait
-    /// for.
+    /// On other file systems than btrfs, the writes of a slow group can hold a transaction that others wait for.
     pub(super) not_btrfs: Vec<String>,
-    /// Btrfs file systems that trim blocks while others wait, or keep free space in the old form.
+    /// Btrfs that trims blocks while others wait, or keeps free space in the old form.
     pub(super) synchronous: Vec<String>,
-    /// Btrfs file systems with several devices.
+    /// Btrfs with several devices.
     pub(super) several_devices: Vec<String>,
 }
 
-/// Checks the file systems of a folder and of the machine.
 pub(super) async fn check(
     worker: &Worker,
     folder: &str,

@@ -6,7 +6,7 @@ use wb_model::Bytes;
 /// Maximum size of a file of the kernel.
 const MAX_SIZE: Bytes = Bytes(16 << 20);
 
-/// Reads a file as text without surrounding white space; `None` if it does not exist.
+/// Reads a file without surrounding white space; `None` if it does not exist.
 pub(super) async fn read(worker: &Worker, path: &str) -> Result<Option<String>, WorkerError> {
     match worker.get(path, MAX_SIZE).await {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned())),
@@ -15,8 +15,7 @@ pub(super) async fn read(worker: &Worker, path: &str) -> Result<Option<String>, 
     }
 }
 
-/// Reads a file as text; empty if it does not exist, or the kernel refuses to read it, as it does for a setting that the
-/// device lacks.
+/// Reads a file; empty if it does not exist, or the kernel refuses to read it, as for a setting that the device lacks.
 pub(super) async fn read_or_empty(worker: &Worker, path: &str) -> Result<String, WorkerError> {
     match worker.get(path, MAX_SIZE).await {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).trim().to_owned()),

@@ -1,4 +1,4 @@
-//! Loads of fio on a test file of the device: what is common to `iocost-params` and the enforcement of weights.
+//! Loads of fio on a test file of the device, for `iocost-params` and the enforcement of weights.
 
 use std::fmt::Write;
 
@@ -10,13 +10,12 @@ use wb_workloads::fio::report::{self, JobReport};
 use super::ContentionError;
 use super::prepared_worker::{PreparedWorker, Slice};
 
-/// Name of the test file.
 const TEST_FILE: &str = "weighbridge-fio";
 
-/// Time that fio may take in addition to its run time, to start and to complete what is in flight.
+/// Time that fio may take beyond its run time, to start and to complete what is in flight.
 const GRACE: Nanos = Nanos(60_000_000_000);
 
-/// Time without measurement at the start of a load, in which queues fill.
+/// Time at the start of a load that is not measured, because queues fill.
 const RAMP: Nanos = Nanos(RAMP_SECONDS * 1_000_000_000);
 const RAMP_SECONDS: u64 = 1;
 
@@ -28,12 +27,11 @@ pub(super) struct FioLoad {
     pub iodepth: u32,
     pub jobs: u32,
     pub runtime: Nanos,
-    /// Operations per second of each job; none for as many as possible.
+    /// Operations per second of each job; `None` for as many as possible.
     pub rate_iops: Option<u64>,
 }
 
 impl FioLoad {
-    /// The job file.
     fn render(&self, file: &str, size: Bytes) -> String {
         let mode = match (self.operation, self.is_random) {
             (Operation::Read, false) => "read",
@@ -70,10 +68,7 @@ pub(super) struct TestFile {
 }
 
 impl TestFile {
-    /// Creates a file of random bytes.
-    ///
-    /// # Errors
-    /// If the folder has not enough space.
+    /// Fills the file with random bytes. Fails if the folder has not enough space.
     pub(super) async fn create(prepared: &PreparedWorker, size: Bytes) -> Result<Self, ContentionError> {
         const SCRIPT: &str =
             "mkdir -p \"$1\" && dd if=/dev/urandom of=\"$2\" bs=1M count=\"$3\" conv=fsync status=none";
@@ -103,7 +98,7 @@ impl TestFile {
         Ok(())
     }
 
-    /// Starts a load; `number` distinguishes its job file from those of others that run at the same time.
+    /// `number` distinguishes the job file from those of others that run at the same time.
     pub(super) async fn start(
         &self,
         prepared: &PreparedWorker,
@@ -126,7 +121,6 @@ impl TestFile {
         self.finish(process, load).await
     }
 
-    /// Waits for the end of a load.
     pub(super) async fn finish(&self, process: Process, load: &FioLoad) -> Result<JobReport, ContentionError> {
         let limit = Nanos(load.runtime.0.saturating_add(RAMP.0 + GRACE.0));
         let output = process.wait(Some(limit)).await?;

@@ -1,7 +1,7 @@
 //! `hashd-params`: the parameters with which hashd loads a machine fully, and the footprint that it can serve.
 //!
-//! Sizing is `weighbridge-agent exec hashd-params` (`wb_hashd::sizing`) in the control group of the workload. What it prints is
-//! passed on as it comes: with the finished rounds, an interrupted one is resumed.
+//! Sizing is `weighbridge-agent exec hashd-params` (`wb_hashd::sizing`) in the workload's control group. Its lines are
+//! passed on as they come: with the finished rounds, an interrupted sizing is resumed.
 
 use std::collections::VecDeque;
 
@@ -15,25 +15,20 @@ use super::memory_profile::MemoryShare;
 use super::prepared_worker::{PreparedWorker, Slice};
 use super::workload::{Balloon, POLL, Reporter};
 
-/// Number of readings of memory over which the largest one counts: memory drops when a sizing ends.
+/// The largest of the last readings of memory counts, because memory drops when a sizing ends.
 const USAGE_READINGS: usize = 10;
 
-/// What sizing found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SizingOutcome {
-    /// The parameters.
     pub result: SizingResult,
     /// The memory that hashd had at the end.
     pub usage: Bytes,
-    /// When its last round began and ended, in seconds since the epoch.
+    /// Begin and end of the last round, in seconds since the epoch.
     pub last_round: (f64, f64),
 }
 
 /// Sizes hashd while a balloon leaves it the memory of a share. The control groups of [`super::storage::slices`] must
 /// exist. `on_line` gets the resolved configuration and each finished round.
-///
-/// # Errors
-/// If it fails, or finds nothing.
 pub async fn measure(
     prepared: &PreparedWorker,
     memory: &MemoryShare,
@@ -47,9 +42,6 @@ pub async fn measure(
 }
 
 /// Sizes hashd with the memory that there is.
-///
-/// # Errors
-/// As for [`measure`].
 pub async fn size(
     prepared: &PreparedWorker,
     request: &SizingRequest,

@@ -1,6 +1,5 @@
-//! `iocost-params`: the capability of a device, as a model of its costs, and its latencies close to its limit.
-//!
-//! The procedure is the same as in `iocost_coef_gen.py` of resctl-demo (Heo, Newell).
+//! `iocost-params`: a model of a device's costs, and its latencies close to its limit, by the procedure of
+//! `iocost_coef_gen.py` of resctl-demo (Heo, Newell).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,11 +16,11 @@ use super::prepared_worker::PreparedWorker;
 
 /// Block size of the loads that determine operations per second.
 const SMALL: Bytes = Bytes(4096);
-/// The load, relative to the maximum, at which latencies are determined.
+/// Load at which latencies are determined, relative to the maximum.
 const LOAD: f64 = 0.9;
-/// Factor of the latency target over the latency at that load.
+/// Latency target, relative to the latency at that load.
 const MARGIN: f64 = 1.5;
-/// Limits of the rate, in percent of the model.
+/// Bounds of the rate, in percent of the model.
 const RATE_LIMITS: [f64; 2] = [60.0, 100.0];
 
 /// How a device is measured
@@ -57,7 +56,7 @@ impl Default for IocostParamsConfig {
 const JOBS: u32 = 8;
 
 impl IocostParamsConfig {
-    /// The defaults on a machine with this memory: the buffers of all jobs together take at most a quarter of it.
+    /// The defaults, with smaller blocks if the buffers of all jobs would take more than a quarter of this memory.
     pub fn for_memory(memory: Bytes) -> Self {
         let default = Self::default();
         let most = memory.0 / 4 / u64::from(JOBS);
@@ -97,7 +96,6 @@ pub enum ParamStep {
 }
 
 impl ParamStep {
-    /// All steps, in their order.
     pub const ALL: [Self; 8] = [
         Self::Wbps,
         Self::Rbps,
@@ -116,7 +114,6 @@ impl ParamStep {
 pub struct IocostParamsProgress(pub std::collections::BTreeMap<ParamStep, f64>);
 
 impl IocostParamsProgress {
-    /// The next step; none if all are done.
     pub fn next(&self) -> Option<ParamStep> {
         ParamStep::ALL.into_iter().find(|step| !self.0.contains_key(step))
     }
@@ -125,7 +122,7 @@ impl IocostParamsProgress {
         self.0.get(&step).map(|figure| figure.round() as u64)
     }
 
-    /// The parameters, if all steps are done.
+    /// `None` until all steps are done.
     pub fn params(&self, device: &BlockDevice) -> Option<IocostParams> {
         let percentile = latency_percentile(device);
         let latency = |step| self.0.get(&step).map(|latency| (latency * MARGIN).round() as u64);
@@ -150,16 +147,13 @@ impl IocostParamsProgress {
     }
 }
 
-/// The percentile that is controlled: the median of a rotating disk, whose latencies vary by orders of magnitude.
+/// The percentile that is controlled: the median for a rotating disk, whose latencies vary by orders of magnitude.
 fn latency_percentile(device: &BlockDevice) -> f64 {
     if device.rotational { 50.0 } else { 95.0 }
 }
 
-/// Measures the steps that `progress` lacks, and calls `checkpoint` after each. The I/O cost controller must be off for
-/// the device.
-///
-/// # Errors
-/// If fio fails, or the device has not enough space. What was measured before stays in `progress`.
+/// Measures the steps that `progress` lacks; calls `checkpoint` after each, so that `progress` keeps them on failure.
+/// The I/O cost controller must be off for the device.
 pub async fn measure(
     prepared: &PreparedWorker,
     config: &IocostParamsConfig,
@@ -191,10 +185,10 @@ pub async fn measure(
     progress.params(prepared.device()).ok_or_else(|| ContentionError::output("fio", "a figure is missing"))
 }
 
-/// Tells the device which blocks are unused, which some devices need for their full speed.
+/// Discards unused blocks, which some devices need for their full speed.
 async fn trim(prepared: &PreparedWorker) -> Result<(), ContentionError> {
     let command = wb_agent::Command::new(["fstrim", prepared.folder()]);
-    // A device that cannot be trimmed needs it not.
+    // A device that cannot be trimmed does not need it.
     prepared.group().spawn(command).await?.wait(None).await?;
     Ok(())
 }

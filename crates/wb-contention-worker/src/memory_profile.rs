@@ -13,7 +13,6 @@ const GIB: u64 = 1 << 30;
 #[serde(try_from = "u32", into = "u32")]
 pub struct MemoryProfile(u32);
 
-/// Not a memory profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid memory profile `{0}`: expected a power of two, in GiB")]
 pub struct InvalidProfile(pub u32);
@@ -33,8 +32,8 @@ impl From<MemoryProfile> for u32 {
 }
 
 impl MemoryProfile {
-    /// What the workload gets of such a machine: half of up to 4 GiB, three quarters of up to 16 GiB, all but 8 GiB of a
-    /// larger one (resctl-bench, `mem-profile`).
+    /// What the workload gets: half of up to 4 GiB, three quarters of up to 16 GiB, all but 8 GiB of a larger one
+    /// (resctl-bench, `mem-profile`).
     pub fn share(self) -> Bytes {
         let gib = u64::from(self.0);
         Bytes(match gib {
@@ -45,7 +44,7 @@ impl MemoryProfile {
     }
 }
 
-/// The memory that sizing may use of a share: all but an eighth, and at most all but 1 GiB. Longer runs need this in
+/// The memory that sizing may use of a share: all but an eighth, which is at most 1 GiB. Longer runs need it in
 /// addition to what a short one determined.
 pub fn target(share: Bytes) -> Bytes {
     Bytes(share.0 - (share.0 / 8).min(GIB))
@@ -67,10 +66,7 @@ pub struct MemoryShare {
 }
 
 impl MemoryShare {
-    /// The share of a profile, or of the whole machine.
-    ///
-    /// # Errors
-    /// If less is available than the profile's share.
+    /// The share of a profile, or of the whole machine. Fails if less is available than the profile's share.
     pub fn new(profile: Option<MemoryProfile>, avail: Bytes) -> Result<Self, ContentionError> {
         let share = profile.map_or(avail, MemoryProfile::share);
         if let Some(profile) = profile

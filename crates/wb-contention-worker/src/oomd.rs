@@ -3,7 +3,6 @@
 use wb_agent::{Command, Worker, WorkerError};
 use wb_sys::undo::ManagedResource;
 
-/// Their units of systemd.
 const UNITS: [&str; 3] = ["systemd-oomd.service", "earlyoom.service", "nohang.service"];
 
 /// The units that are active; none where there is no systemd.
@@ -31,5 +30,4 @@ pub(super) fn unit_step(unit: &str) -> ManagedResource {
     }
 }
 
-/// State of [`unit_step`] in which the unit does not run.
 pub(super) const STOPPED: &str = "stopped\n";

@@ -1,6 +1,6 @@
 //! A worker that is prepared for a bench: its control groups, controllers and settings.
 //!
-//! Everything is changed through the undo log of the agent, for the group of the bench: it is restored when the group is
+//! All changes are made through the agent's undo log, for the group of the bench: they are restored when the group is
 //! torn down, when the agent ends, or by the next agent.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,10 +17,10 @@ use super::files::{read, read_or_empty};
 use super::requirements::{self, DEFAULT_SWAPPINESS, Enforcement, Needs, RequirementReport};
 use super::{ContentionError, oomd};
 
-/// The switch of the compressed cache in front of swap.
+/// Switch of the compressed cache in front of swap.
 pub(super) const ZSWAP: &str = "/sys/module/zswap/parameters/enabled";
 
-/// Memory that is protected for what measures: sshd, the agent, and the readers of its reports.
+/// Protected memory of what measures: sshd, the agent, and the readers of its reports.
 const CRITICAL_MEMORY: Bytes = Bytes(128 << 20);
 
 /// A control group of a bench, at the top of the hierarchy.
@@ -29,7 +29,7 @@ pub enum Slice {
     Workload,
     /// What competes with it.
     Sideload,
-    /// Memory that is taken away.
+    /// Takes memory away.
     Balloon,
 }
 
@@ -46,22 +46,22 @@ impl Slice {
 /// Settings of a control group; what is not set has the kernel's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SliceSettings {
-    /// Weight of CPU time (`cpu.weight`, 1 to 10000, default 100).
+    /// `cpu.weight`: 1 to 10000, default 100.
     pub cpu_weight: Option<u32>,
-    /// Weight of I/O (`io.weight`, 1 to 10000, default 100).
+    /// `io.weight`: 1 to 10000, default 100.
     pub io_weight: Option<u32>,
-    /// Memory that is never reclaimed (`memory.min`).
+    /// Never reclaimed (`memory.min`).
     pub memory_min: Option<Bytes>,
-    /// Memory that is reclaimed only if nothing else can be (`memory.low`).
+    /// Reclaimed only if nothing else can be (`memory.low`).
     pub memory_low: Option<Bytes>,
-    /// Memory beyond which the kernel kills (`memory.max`).
+    /// Beyond it, the kernel kills (`memory.max`).
     pub memory_max: Option<Bytes>,
-    /// Swap that it can use (`memory.swap.max`).
+    /// `memory.swap.max`.
     pub swap_max: Option<Bytes>,
 }
 
 impl SliceSettings {
-    /// The files with their contents, as the kernel prints them.
+    /// Files with their contents, as the kernel prints them.
     fn files(&self, enforcement: Enforcement) -> Vec<(&'static str, String)> {
         /// The kernel rounds sizes down to pages.
         const PAGE: u64 = 4096;
@@ -89,7 +89,6 @@ impl SliceSettings {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum IoControl {
     Off,
-    /// On, with these parameters.
     On(IocostModel, IocostQos),
     Unchanged,
 }
@@ -97,27 +96,24 @@ pub enum IoControl {
 /// How a worker is prepared.
 #[derive(Debug, Clone)]
 pub struct Preparation {
-    /// Folder on the device that is measured, for files of the bench.
+    /// Folder for files of the bench, on the device that is measured.
     pub folder: String,
-    /// The device; that of the folder if not given.
+    /// That of the folder if `None`.
     pub device: Option<String>,
-    /// What the bench uses.
     pub needs: Needs,
-    /// What is set.
     pub enforcement: Enforcement,
-    /// Whether missed requirements are recorded only.
+    /// Missed requirements are only recorded.
     pub force: bool,
-    /// Whether parameters of io.cost that another program has set are not missed; they are restored at the end.
+    /// Parameters of io.cost that another program has set do not count as a missed requirement. They are restored at
+    /// the end.
     pub accept_iocost: bool,
-    /// State of the I/O cost controller.
     pub io_control: IoControl,
     pub swappiness: u32,
-    /// The control groups.
     pub slices: Vec<(Slice, SliceSettings)>,
 }
 
 impl Preparation {
-    /// The default: everything is enforced, the I/O cost controller is off, there are no control groups.
+    /// Everything is enforced, the I/O cost controller is off, and there are no control groups.
     pub fn new(folder: impl Into<String>, needs: Needs) -> Self {
         Self {
             folder: folder.into(),
@@ -146,10 +142,7 @@ pub struct PreparedWorker {
 }
 
 impl PreparedWorker {
-    /// Checks the requirements, and changes the machine.
-    ///
-    /// # Errors
-    /// If requirements are not met (unless `force` is set), or something cannot be changed.
+    /// Checks the requirements (with `force`, they may be missed), and changes the machine.
     pub async fn new(worker: &Worker, preparation: &Preparation) -> Result<Self, ContentionError> {
         let device = match &preparation.device {
             Some(name) => BlockDevice::named(worker, name).await?,
@@ -228,9 +221,8 @@ impl PreparedWorker {
         Ok(())
     }
 
-    /// Protects the memory of two kinds of top-level control groups: those with the agent (and everything that
-    /// measures), and those with the services that the machine cannot do without. A group that is protected better
-    /// already stays as it is.
+    /// Protects the memory of the top-level control groups that contain the agent and everything that measures, or the
+    /// services that the machine cannot do without. A group that is protected better already stays as it is.
     async fn protect_critical(&self, mount: &ControllerMount) -> Result<(), ContentionError> {
         let own = self.group.cgroup().and_then(|path| top_group(path.strip_prefix(&mount.point)?));
         let services = critical_services::top_groups(&self.worker).await?.into_keys();
@@ -245,10 +237,6 @@ impl PreparedWorker {
         Ok(())
     }
 
-    /// Sets the I/O cost controller of the device.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub async fn set_io_control(&self, control: IoControl) -> Result<(), ContentionError> {
         let Some(mount) = &self.mount else { return Ok(()) };
         if read(&self.worker, &format!("{}/io.cost.qos", mount.point)).await?.is_none() {
@@ -267,81 +255,64 @@ impl PreparedWorker {
         Ok(())
     }
 
-    /// Changes a kernel setting.
     pub(super) async fn set(&self, path: &str, value: String) -> Result<(), ContentionError> {
         self.group.apply_change(ManagedResource::setting(path), Some(value)).await?;
         Ok(())
     }
 
-    /// The worker.
     pub fn worker(&self) -> &Worker {
         &self.worker
     }
 
-    /// The group of the bench, whose processes and changes end with it.
+    /// The group of the bench: its processes and changes end with it.
     pub fn group(&self) -> &TeardownGroup {
         &self.group
     }
 
-    /// The device that is measured.
     pub fn device(&self) -> &BlockDevice {
         &self.device
     }
 
-    /// Folder on the device for files.
     pub fn folder(&self) -> &str {
         &self.folder
     }
 
-    /// What was checked before.
     pub fn requirements(&self) -> &RequirementReport {
         &self.requirements
     }
 
-    /// What is set.
     pub fn enforcement(&self) -> Enforcement {
         self.enforcement
     }
 
-    /// Path of a control group.
     pub fn slice_path(&self, slice: Slice) -> String {
         let point = self.mount.as_ref().map_or("", |mount| &mount.point);
-        // At the top of the hierarchy, not in the group of the agent: one with processes cannot have controllers below
+        // At the top of the hierarchy, not in the agent's group: a group with processes cannot have controllers below
         // it.
         format!("{point}/{}", slice.name())
     }
 
-    /// The mount point of cgroup v2; empty without controllers.
+    /// Mount point of cgroup v2; empty without controllers.
     pub(super) fn cgroup_point(&self) -> &str {
         self.mount.as_ref().map_or("", |mount| &mount.point)
     }
 
-    /// `io.stat` of the root, which has the figures of the I/O cost controller; none without controllers.
+    /// `io.stat` of the root, which has the figures of the I/O cost controller; `None` without controllers.
     pub(super) fn root_io_stat(&self) -> Option<String> {
         self.mount.as_ref().filter(|mount| mount.has("io")).map(|mount| format!("{}/io.stat", mount.point))
     }
 
-    /// Starts a process in a control group of the bench.
-    ///
-    /// # Errors
-    /// If it cannot be started.
     pub async fn spawn(&self, slice: Slice, command: Command) -> Result<Process, ContentionError> {
         Ok(self.group.spawn(command.cgroup(self.slice_path(slice))).await?)
     }
 
-    /// Memory that a control group uses, in bytes; 0 if it does not exist.
-    ///
-    /// # Errors
-    /// If the worker is lost.
+    /// Memory that a control group uses; 0 if it does not exist.
     pub async fn memory_usage(&self, slice: Slice) -> Result<Bytes, ContentionError> {
         let text = read_or_empty(&self.worker, &format!("{}/memory.current", self.slice_path(slice))).await?;
         Ok(Bytes(text.parse().unwrap_or_default()))
     }
 
-    /// Number of processes of a control group that the kernel has killed because memory ran out.
-    ///
-    /// # Errors
-    /// If the worker is lost.
+    /// Number of processes of the group that the kernel killed because memory ran out.
     pub async fn oom_kills(&self, slice: Slice) -> Result<u64, ContentionError> {
         let text = read_or_empty(&self.worker, &format!("{}/memory.events", self.slice_path(slice))).await?;
         let kills = text.lines().find_map(|line| line.strip_prefix("oom_kill ")).unwrap_or("0");
@@ -354,11 +325,8 @@ impl PreparedWorker {
         Ok(parse_io_stat(&text, &self.device.number))
     }
 
-    /// Ends its processes and restores the machine.
-    ///
-    /// # Errors
-    /// If another program has changed a setting meanwhile, so that the measurement had other settings than requested.
-    /// Also if something cannot be restored, or the worker is lost.
+    /// Ends the processes of the bench and restores the machine. Fails if another program has changed a setting
+    /// meanwhile, so that something else was measured than requested.
     pub async fn finish(self) -> Result<(), ContentionError> {
         let worker = self.worker.name().clone();
         let report = self.group.teardown().await?;
@@ -371,10 +339,10 @@ impl PreparedWorker {
     }
 }
 
-/// Figures of a device by name.
+/// Figures of a device, by name.
 pub(super) type IoStat = BTreeMap<String, String>;
 
-/// The figures of a device in `io.stat`: `259:0 rbytes=1 … cost.usage=7`.
+/// The figures of a device in `io.stat`, such as `259:0 rbytes=1 … cost.usage=7`.
 pub(super) fn parse_io_stat(text: &str, device: &str) -> IoStat {
     let line = text.lines().find_map(|line| line.strip_prefix(device)?.strip_prefix(' ')).unwrap_or_default();
     let pairs = line.split_whitespace().filter_map(|pair| pair.split_once('='));

@@ -55,7 +55,8 @@ pub struct ProtectionConfig {
 }
 
 impl ProtectionConfig {
-    /// The defaults of resctl-bench: full load, two hogs of five minutes that grow twice as fast as the device can write.
+    /// The defaults of resctl-bench: full load, two hogs of five minutes, which grow twice as fast as the device can
+    /// write.
     pub fn new(hashd: HashdConfig, wbps: u64) -> Self {
         Self {
             hashd,
@@ -71,16 +72,13 @@ impl ProtectionConfig {
         }
     }
 
-    /// The same for [`tune()`]: a hog ends after 200 s in which memory is contended, which may take it an hour to begin.
+    /// The configuration of [`tune()`]: a hog ends after 200 s of contended memory, which may take an hour to begin.
     #[must_use]
     pub fn probing(self) -> Self {
         Self { loops: 1, hog_time: Nanos(3_600_000_000_000), contended_time: Some(Nanos(200_000_000_000)), ..self }
     }
 
-    /// The rate that hashd has to keep.
-    ///
-    /// # Errors
-    /// If `rps-max` is not given.
+    /// The rate that hashd has to keep. Fails without `rps-max`.
     pub fn target(&self) -> Result<f64, ContentionError> {
         let rps_max = self.hashd.params.rps_max;
         let rps_max = rps_max.ok_or_else(|| ContentionError::output("hashd", "its parameters have no rps-max"))?;
@@ -88,8 +86,7 @@ impl ProtectionConfig {
     }
 }
 
-/// The control groups of this bench, for [`super::Preparation::slices`]: the workload with memory that is protected from
-/// the other one, or without.
+/// The control groups of this bench, for [`super::Preparation::slices`]. Without `protected`, they have only weights.
 pub fn slices(protected: Option<Bytes>) -> Vec<(Slice, SliceSettings)> {
     let weights =
         |[cpu, io]: [u32; 2]| SliceSettings { cpu_weight: Some(cpu), io_weight: Some(io), ..SliceSettings::default() };
@@ -147,11 +144,9 @@ pub struct ProtectionRecord {
     pub runs: Vec<HogRun>,
 }
 
-/// Lets the hogs run that `record` lacks, and calls `checkpoint` after each. The control groups of [`slices`] must exist.
-///
-/// # Errors
-/// If hashd does not reach its load, or ends before a hog has started, or a hog does not make the machine swap; what is
-/// recorded before stays in `record`.
+/// Runs the hogs that `record` lacks; calls `checkpoint` after each, so that `record` keeps them on failure. The
+/// control groups of [`slices`] must exist. Fails if hashd does not reach its load or ends before a hog has started, or
+/// if a hog does not make the machine swap.
 pub async fn measure(
     prepared: &PreparedWorker,
     config: &ProtectionConfig,
@@ -181,7 +176,7 @@ fn require_contention(run: &HogRun) -> Result<(), ContentionError> {
     }
 }
 
-/// Lets a hog run beside hashd, which has ended when this returns.
+/// Runs a hog beside hashd, which has ended when this returns.
 async fn run_hog(
     prepared: &PreparedWorker,
     config: &ProtectionConfig,
@@ -204,7 +199,7 @@ async fn run_hog(
     }
 }
 
-/// A run without the reports of hashd, and how many of these are from before it.
+/// Returns a run without the reports of hashd, and how many of these are from before it.
 async fn beside_hashd(
     prepared: &PreparedWorker,
     config: &ProtectionConfig,
@@ -248,7 +243,7 @@ fn seconds(time: Nanos) -> f64 {
     Duration::from(time).as_secs_f64()
 }
 
-/// Watches both until the time is over, the footprint has failed early, or the hog ends (the kernel has killed it, which
+/// Watches both until the time is over, the footprint has failed early, or the hog ends (killed by the kernel, which
 /// protects hashd, too).
 async fn observe(
     prepared: &PreparedWorker,
@@ -305,7 +300,6 @@ async fn read_usage(prepared: &PreparedWorker, time: f64) -> Result<IoUsage, Con
     })
 }
 
-/// Size up to which the hog grows.
 async fn hog_limit(prepared: &PreparedWorker) -> Result<u64, ContentionError> {
     let text = read_or_empty(prepared.worker(), "/proc/meminfo").await?;
     Ok(((size(&text, "MemAvailable") + size(&text, "SwapFree")) as f64 * HOG_LIMIT) as u64)
@@ -360,18 +354,17 @@ pub enum ProbeOutcome {
     NoContention,
 }
 
-/// The bad seconds of a footprint: one that has had more than may be need not be observed any longer.
+/// Counts the bad seconds of a footprint, which need not be observed any longer once it has had more than allowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EarlyFailure {
-    /// Rate below which a second is bad.
+    /// Requests per second below which a second is bad.
     rate: f64,
-    /// How many seconds may be bad.
     allowed: f64,
     bad: f64,
 }
 
 impl EarlyFailure {
-    /// Counts reports; whether there were too many bad ones.
+    /// Counts reports, and returns whether too many seconds were bad.
     fn is_reached(&mut self, reports: &[HashdReport]) -> bool {
         let bad = reports.iter().filter(|report| report.rps < self.rate).map(|report| report.period);
         self.bad += bad.sum::<f64>();
@@ -382,10 +375,6 @@ impl EarlyFailure {
 /// The record of a hog beside a footprint; `None` if the hog failed early.
 pub type Probe = Option<ProtectionRecord>;
 
-/// Lets a hog run beside a footprint of hashd.
-///
-/// # Errors
-/// As for [`measure`].
 pub async fn probe(
     prepared: &PreparedWorker,
     config: &ProtectionConfig,
@@ -403,12 +392,9 @@ pub async fn probe(
     Ok((!has_failed).then_some(record))
 }
 
-/// Reduces the footprint until hashd is protected, and calls `checkpoint` after each footprint. `probe` lets a hog run
-/// beside a footprint ([`probe()`]). The isolation at `percentile`, over the seconds, decides.
-///
-/// # Errors
-/// If the worker is lost, or no hog made the machine swap. If hashd does not start or become stable, the footprint
-/// counts as not protected.
+/// Reduces the footprint until the isolation at the percentile over the seconds suffices; calls `checkpoint` after each
+/// footprint. `probe` runs a hog beside a footprint ([`probe()`]). If hashd does not start or become stable, the
+/// footprint counts as not protected. Fails if the worker is lost, or no hog made the machine swap.
 pub async fn tune(
     config: &ProtectionConfig,
     tune: &TuneConfig,
@@ -449,15 +435,13 @@ pub async fn tune(
 }
 
 impl TuneConfig {
-    /// Stops early if too many seconds are bad: more than the percentile allows for the time in which memory is
-    /// contended.
+    /// Allows as many bad seconds as the percentile does in the time in which memory is contended.
     fn early_failure(&self, config: &ProtectionConfig) -> Result<EarlyFailure, ContentionError> {
         let time = seconds(config.contended_time.unwrap_or(config.hog_time));
         let allowed = (time * self.isolation_percentile / 100.0).ceil();
         Ok(EarlyFailure { rate: config.target()? * self.isolation_threshold, allowed, bad: 0.0 })
     }
 
-    /// The footprint of a try.
     fn size(&self, number: usize) -> Bytes {
         let range = self.size_max.0.saturating_sub(self.size_min.0) as f64;
         let less = range / f64::from(self.intervals.max(1)) * number as f64;

@@ -44,13 +44,13 @@ pub struct IoBalance {
 }
 
 impl IoBalance {
-    /// U / (U + min(unused, lost)): what was used of what could have been.
+    /// used / (used + min(unused, lost)); 1 without use.
     fn work_conservation(&self) -> f64 {
         if self.used > 0.0 { self.used / (self.used + self.unused.min(self.lost)) } else { 1.0 }
     }
 }
 
-/// Studies a record. None if it has no request before the hogs.
+/// Studies a record; `None` without a completed request before the hogs.
 pub fn study(record: &ProtectionRecord) -> Option<ProtectionResult> {
     let latencies: Vec<f64> = record.baseline.iter().filter_map(|report| Some(report.latency?.control)).collect();
     let base_latency = Samples::new(&latencies).ok()?.mean();
@@ -106,14 +106,14 @@ pub fn study(record: &ProtectionRecord) -> Option<ProtectionResult> {
 /// Growth of used swap from which memory is contended, in bytes.
 const CONTENDED: u64 = 1 << 20;
 
-/// The time since the start of the hog at which memory became scarce: the first swap was used. Before, it takes nothing
-/// from anybody. None if it never did.
+/// Seconds from the start of the hog until swap grew. Before, memory is not scarce, and the hog takes nothing from
+/// anybody. `None` if that never happened.
 pub fn contended_from(run: &HogRun) -> Option<f64> {
     let initial = run.io.first().map_or(0, |usage| usage.swap);
     run.io.iter().find(|usage| usage.swap > initial + CONTENDED).map(|usage| usage.time)
 }
 
-/// Number of seconds that a report stands for: hashd reports late where it could not run.
+/// Number of seconds that a report stands for: hashd reports late if it could not run.
 fn seconds(period: f64) -> usize {
     (period.round() as usize).max(1)
 }
@@ -138,7 +138,8 @@ fn balance(run: &HogRun) -> IoBalance {
     balance
 }
 
-/// Time of the device that a hog lost in each second since the epoch: [`IoBalance::lost`], as its losses are distributed.
+/// Time of the device that a hog lost ([`IoBalance::lost`]) in each second since the epoch, distributed as its losses
+/// are.
 pub fn lost_by_second(run: &HogRun) -> BTreeMap<u64, f64> {
     let total = run.hog.last().map_or(0, |hog| hog.lost).max(1) as f64;
     let per_byte = balance(run).lost / total;

@@ -1,22 +1,18 @@
-//! Lines of JSON that workloads report once a period.
+//! Lines of JSON that workloads print once a period.
 
 use serde::de::DeserializeOwned;
 
 use super::ContentionError;
 
-/// Reports of a workload.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ReportLines<R> {
-    /// The complete lines.
+    /// From the complete lines.
     pub reports: Vec<R>,
-    /// Whether the last line is incomplete: the workload is writing it, or was killed meanwhile.
+    /// The workload is writing the last line, or was killed meanwhile.
     pub is_truncated: bool,
 }
 
-/// Parses the output of a workload.
-///
-/// # Errors
-/// If a complete line is invalid.
+/// Parses the output of a workload; fails if a complete line is invalid.
 pub(super) fn parse<R: DeserializeOwned>(program: &str, output: &[u8]) -> Result<ReportLines<R>, ContentionError> {
     let end = output.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
     let lines = output[..end].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());

@@ -60,7 +60,7 @@ pub enum Requirement {
 }
 
 impl Requirement {
-    /// All, in the order in which they are shown.
+    /// In the order in which they are shown.
     pub const ALL: [Self; 19] = [
         Self::Controllers,
         Self::RecursiveMemoryProtection,
@@ -83,7 +83,7 @@ impl Requirement {
         Self::Fio,
     ];
 
-    /// Whether a bench sets it, so that its present state is not missed.
+    /// Whether a bench sets it, so that its present state does not matter.
     pub fn is_set_by(self, enforcement: Enforcement) -> bool {
         match self {
             Self::IoScheduler | Self::NoWbt => enforcement.io,
@@ -96,7 +96,7 @@ impl Requirement {
 }
 
 impl fmt::Display for Requirement {
-    /// Its name in JSON.
+    /// The name in JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
@@ -109,12 +109,11 @@ pub enum Needs {
     Device,
     /// Memory and swap: `storage`, `hashd-params`.
     Memory,
-    /// Everything: `iocost-qos`, `protection`.
+    /// `iocost-qos`, `protection`.
     Everything,
 }
 
 impl Needs {
-    /// Whether these needs include a requirement.
     pub fn includes(self, requirement: Requirement) -> bool {
         use Requirement::*;
         match self {
@@ -130,7 +129,6 @@ impl Needs {
     }
 }
 
-/// The default of `vm.swappiness`, which the benches use.
 pub const DEFAULT_SWAPPINESS: u32 = 60;
 
 /// What was checked
@@ -144,17 +142,15 @@ pub struct RequirementReport {
 }
 
 impl RequirementReport {
-    /// Whether everything is as required.
     pub fn is_met(&self) -> bool {
         self.missed.is_empty()
     }
 
-    /// What was found, in a line.
     pub fn describe_missed(&self) -> String {
         self.missed.values().flatten().cloned().collect::<Vec<_>>().join("; ")
     }
 
-    /// What was missed that a bench cannot do without, even if it is forced to.
+    /// What was found in place of a requirement that the bench cannot do without, even with `force`.
     pub fn indispensable(&self, needs: Needs) -> Option<&[String]> {
         indispensable(needs).iter().find_map(|requirement| self.missed.get(requirement)).map(Vec::as_slice)
     }
@@ -168,7 +164,6 @@ impl RequirementReport {
     }
 }
 
-/// What a bench cannot do without.
 pub fn indispensable(needs: Needs) -> &'static [Requirement] {
     match needs {
         Needs::Device => &[Requirement::Fio],
@@ -177,25 +172,22 @@ pub fn indispensable(needs: Needs) -> &'static [Requirement] {
     }
 }
 
-/// Settings that a bench changes, so that their present state is not missed.
+/// Settings that a bench changes, so that their present state does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Enforcement {
-    /// The memory protection of what measures: ssh, the agent.
+    /// Memory protection of what measures: ssh, the agent.
     pub critical: bool,
-    /// The CPU controller.
     pub cpu: bool,
-    /// The memory controller and other settings of memory.
     pub memory: bool,
-    /// File systems: unused blocks are trimmed.
+    /// Whether file systems trim unused blocks.
     pub file_system: bool,
-    /// The I/O controller and other settings of I/O.
     pub io: bool,
     /// Daemons that kill processes when memory becomes scarce.
     pub oomd: bool,
 }
 
 impl Enforcement {
-    /// Every setting, as without `passive`.
+    /// As without `passive`.
     pub const ALL: Self = Self { critical: true, cpu: true, memory: true, file_system: true, io: true, oomd: true };
     /// `passive=all`.
     pub const CRITICAL_ONLY: Self = Self { critical: true, ..Self::NONE };
@@ -204,11 +196,8 @@ impl Enforcement {
         Self { critical: false, cpu: false, memory: false, file_system: false, io: false, oomd: false };
 }
 
-/// Checks the requirements of a bench whose files are in a folder. What the bench sets itself is not checked, nor, with
-/// `accept_iocost`, whether another program has set parameters of io.cost.
-///
-/// # Errors
-/// If the worker is lost.
+/// Checks the requirements of a bench whose files are in a folder, except for what the bench sets itself and, with
+/// `accept_iocost`, parameters of io.cost that another program has set.
 pub async fn check(
     worker: &Worker,
     device: &BlockDevice,
@@ -303,7 +292,7 @@ async fn can_freeze(worker: &Worker, point: &str) -> Result<bool, WorkerError> {
     Ok(false)
 }
 
-/// The mount of cgroup v2 that has controllers, if there is one.
+/// The mount of cgroup v2 that has controllers.
 pub(super) async fn controller_mount(worker: &Worker) -> Result<Option<ControllerMount>, WorkerError> {
     let mountinfo = read_or_empty(worker, "/proc/self/mountinfo").await?;
     let mut found = None;
@@ -316,7 +305,7 @@ pub(super) async fn controller_mount(worker: &Worker) -> Result<Option<Controlle
     Ok(found)
 }
 
-/// Limits of I/O in groups at the top, where systemd sets those of units, and a scheduler that controls I/O.
+/// Finds limits of I/O in groups at the top, where systemd sets those of units, and a scheduler that controls I/O.
 async fn io_controllers_in_use(worker: &Worker, device: &BlockDevice, point: &str) -> Result<Vec<String>, WorkerError> {
     let mut found = Vec::new();
     let scheduler = read_or_empty(worker, &device.queue("scheduler")).await?;

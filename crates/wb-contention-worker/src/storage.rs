@@ -1,7 +1,7 @@
 //! `storage`: how much of its memory a workload can leave to the device.
 //!
-//! The footprint that hashd can serve within its latency is determined while a balloon leaves it the memory of a profile.
-//! The memory offloading factor (MOF) is that footprint, relative to the memory that hashd had.
+//! While a balloon leaves hashd the memory of a profile, the footprint is determined that it can serve within its
+//! latency. The memory offloading factor (MOF) is that footprint, relative to the memory that hashd had.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,6 @@ pub struct StorageRecord {
 }
 
 impl StorageRecord {
-    /// An empty record.
     pub fn new(memory: MemoryShare) -> Self {
         Self { memory, sizings: Vec::new(), correction: Correction::default() }
     }
@@ -98,23 +97,21 @@ pub struct StorageResult {
     pub usage_stdev: Bytes,
 }
 
-/// The control groups of this bench, for [`super::Preparation::slices`]. Memory is not protected: what is measured is
-/// how it is reclaimed.
+/// The control groups of this bench, for [`super::Preparation::slices`]. Memory is not protected, because its reclaim
+/// is what is measured.
 pub fn slices() -> Vec<(Slice, SliceSettings)> {
     vec![(Slice::Workload, SliceSettings::default()), balloon_slice()]
 }
 
-/// The control group of a balloon: all of its memory is protected, and none is swapped out.
+/// All of a balloon's memory is protected, and none is swapped out.
 pub fn balloon_slice() -> (Slice, SliceSettings) {
     let whole = Bytes(u64::MAX);
     let settings = SliceSettings { memory_min: Some(whole), swap_max: Some(Bytes(0)), ..SliceSettings::default() };
     (Slice::Balloon, settings)
 }
 
-/// Determines the memory that a workload can get: how much a process has when the kernel starts to swap it out.
-///
-/// # Errors
-/// If the machine has no swap, so that it does not start, or the process fails.
+/// Determines the memory that a workload can get: how much a process has when the kernel starts to swap it out. Fails
+/// if the machine has no swap, so that swapping never starts.
 pub async fn probe_available_memory(prepared: &PreparedWorker) -> Result<Bytes, ContentionError> {
     let text = read_or_empty(prepared.worker(), "/proc/meminfo").await?;
     let size = |name| meminfo::size(&text, name).map_or(0, |size| size.0);
@@ -138,11 +135,9 @@ pub async fn probe_available_memory(prepared: &PreparedWorker) -> Result<Bytes, 
     Ok(Bytes(largest))
 }
 
-/// Sizes as often as `record` lacks, and calls `checkpoint` after each valid sizing. `size` determines the supported
-/// footprint once; the balloon leaves it the target of the profile meanwhile. The control groups of [`slices`] must exist.
-///
-/// # Errors
-/// Those of `size`, and if available memory keeps changing.
+/// Runs the sizings that `record` lacks, and calls `checkpoint` after each valid one. `size` determines the supported
+/// footprint once; the balloon leaves it the target of the profile meanwhile. The control groups of [`slices`] must
+/// exist. Fails if available memory keeps changing.
 pub async fn measure(
     prepared: &PreparedWorker,
     config: &StorageConfig,
@@ -173,14 +168,11 @@ pub async fn measure(
     record.result().ok_or_else(|| ContentionError::output("hashd", "no sizing"))
 }
 
-/// Number of readings of memory over which the largest one counts: memory drops when a sizing ends.
+/// The largest of the last readings of memory counts, because memory drops when a sizing ends.
 const USAGE_READINGS: usize = 10;
 
-/// Runs a program that determines the supported footprint of hashd as the workload, and prints lines of JSON of which one
-/// has it (`{"result": {"footprint": …}}`, in bytes): `weighbridge-agent exec hashd-params`.
-///
-/// # Errors
-/// If it fails, or prints no result.
+/// Runs a program as the workload, which determines the supported footprint of hashd (`weighbridge-agent exec
+/// hashd-params`). One of its lines of JSON has it, in bytes: `{"result": {"footprint": …}}`.
 pub async fn run_sizing(
     prepared: &PreparedWorker,
     program: &'static str,
@@ -220,19 +212,18 @@ pub struct Correction {
     corrected: u32,
 }
 
-/// What follows from the memory that hashd had in a sizing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Valid,
     Repeat,
-    /// Everything is repeated, with this available memory.
+    /// Everything is repeated with this available memory.
     StartOver(Bytes),
     GiveUp,
 }
 
 impl Correction {
-    /// Compares the memory that hashd had with the target. The first deviation corrects available memory, later ones do
-    /// if they agree, or after several repetitions (resctl-bench, `storage`).
+    /// Compares the memory that hashd had with the target. The first deviation corrects available memory, later ones
+    /// only if they agree, or after several repetitions (resctl-bench, `storage`).
     fn judge(&mut self, config: &StorageConfig, memory: &MemoryShare, usage: Bytes) -> Verdict {
         let target = memory.target.0 as f64;
         if ((usage.0 as f64 - target) / target).abs() <= config.mem_avail_err_max {

@@ -8,9 +8,6 @@ use super::files::read_or_empty;
 use super::{ContentionError, requirements};
 
 /// The state of the I/O cost controller for a device; `None` if it was never used for it.
-///
-/// # Errors
-/// If the worker is lost.
 pub async fn iocost_state(worker: &Worker, device: &BlockDevice) -> Result<Option<IocostState>, ContentionError> {
     let Some(mount) = requirements::controller_mount(worker).await? else { return Ok(None) };
     let model = read_or_empty(worker, &format!("{}/io.cost.model", mount.point)).await?;

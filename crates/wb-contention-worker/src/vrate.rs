@@ -1,8 +1,8 @@
 //! The rate of io.cost after its bounds have changed.
 //!
-//! The kernel moves it by at most 4 % per period, and only in periods in which a group was throttled or latencies exceeded
-//! their limits (`ioc_adjust_base_vrate` of `block/blk-iocost.c`). A device that idles stays at the rate of the setting
-//! before, and a bench would measure that one in its first seconds, or longer.
+//! The kernel moves it by at most 4 % per period, and only in periods in which a group was throttled or latencies
+//! exceeded their limits (`ioc_adjust_base_vrate` of `block/blk-iocost.c`). The rate of an idle device stays that of
+//! the setting before, and a bench would measure it for its first seconds, or longer.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,20 +13,16 @@ use wb_agent::{Command, Process};
 use super::ContentionError;
 use super::prepared_worker::{PreparedWorker, Slice};
 
-/// How long the rate is waited for. From 100 to 1 % are 113 periods, of at most a second each.
+/// Limit of the wait: from 100 to 1 % are 113 periods, of at most a second each.
 const LIMIT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(200);
-/// Readers of the device, and their block size: more than any device does at once.
+/// Readers of the device with their block size: more load than any device can serve at once.
 const READERS: usize = 8;
 const BLOCK: &str = "bs=1M";
-/// SIGKILL.
 const KILL: i32 = 9;
 
-/// Reads from the device until its vrate is within bounds, in percent; at once if it is there already. One that is not
-/// there in time, as on a device that cannot reach its lower bound, is left to what is measured.
-///
-/// # Errors
-/// If the worker is lost.
+/// Reads from the device until its vrate is within bounds, in percent. A rate that is not there in time, as on a device
+/// that cannot reach its lower bound, is left to what is measured.
 pub async fn settle(prepared: &PreparedWorker, bounds: &RangeInclusive<f64>) -> Result<(), ContentionError> {
     let read = async || {
         let figures = prepared.io_stat(prepared.cgroup_point()).await?;

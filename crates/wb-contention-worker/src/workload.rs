@@ -14,15 +14,14 @@ use super::fio_load::failure;
 use super::prepared_worker::{PreparedWorker, Slice};
 use super::{ContentionError, report_lines};
 
-/// How often a running process is looked at.
+/// How often a running process is checked.
 pub(super) const POLL: Duration = Duration::from_secs(1);
-/// How long a process may take to end: it may have to read its memory from swap.
+/// A process may have to read its memory from swap to end.
 const END_LIMIT: Nanos = Nanos(60_000_000_000);
-/// SIGTERM and SIGKILL.
 const TERMINATE: i32 = 15;
 const KILL: i32 = 9;
 
-/// A process that reports once a period.
+/// A process that prints a report each period.
 #[derive(Debug)]
 pub(super) struct Reporter {
     process: Process,
@@ -32,7 +31,6 @@ pub(super) struct Reporter {
     consumed: usize,
 }
 
-/// The reports of hashd.
 pub(super) type Hashd = Reporter;
 
 impl Reporter {
@@ -48,12 +46,10 @@ impl Reporter {
         Ok(Self { process: prepared.spawn(slice, command).await?, program, slice, consumed: 0 })
     }
 
-    /// Starts hashd as the workload.
     pub(super) async fn hashd(prepared: &PreparedWorker, config: &HashdConfig) -> Result<Self, ContentionError> {
         Self::start(prepared, Slice::Workload, "hashd", config).await
     }
 
-    /// Starts a memory hog.
     pub(super) async fn memory_hog(
         prepared: &PreparedWorker,
         slice: Slice,
@@ -62,7 +58,7 @@ impl Reporter {
         Self::start(prepared, slice, "memory-hog", config).await
     }
 
-    /// All reports so far; the position of [`Self::new_reports`] stays.
+    /// Does not move the position of [`Self::new_reports`].
     pub(super) async fn reports<R: DeserializeOwned>(&self) -> Result<Vec<R>, ContentionError> {
         let output = self.process.read_output(OutputStream::Stdout).await?;
         Ok(report_lines::parse(self.program, &output)?.reports)
@@ -76,19 +72,16 @@ impl Reporter {
         Ok(report_lines::parse(self.program, &output[..complete])?.reports)
     }
 
-    /// Whether the process runs.
     pub(super) async fn is_running(&self, prepared: &PreparedWorker) -> Result<bool, ContentionError> {
         let stat = read(prepared.worker(), &format!("/proc/{}/stat", self.process.pid())).await?;
         // Between its end and its reaping it is a zombie.
         Ok(stat.is_some_and(|stat| !stat.rsplit(") ").next().is_some_and(|fields| fields.starts_with('Z'))))
     }
 
-    /// Requires that the process runs.
     pub(super) async fn require_running(&self, prepared: &PreparedWorker) -> Result<(), ContentionError> {
         if self.is_running(prepared).await? { Ok(()) } else { Err(self.end_reason(prepared).await?) }
     }
 
-    /// Why it has ended by itself.
     async fn end_reason(&self, prepared: &PreparedWorker) -> Result<ContentionError, ContentionError> {
         let output = self.process.wait(Some(END_LIMIT)).await?;
         self.failure(prepared, &output).await
@@ -107,7 +100,7 @@ impl Reporter {
         Ok(failure(self.program, output, prepared.folder(), Bytes(0)))
     }
 
-    /// Waits for its end, which must be a success, and returns all its reports.
+    /// Waits for the process, which must succeed, and returns all its reports.
     pub(super) async fn wait<R: DeserializeOwned>(self, prepared: &PreparedWorker) -> Result<Vec<R>, ContentionError> {
         let output = self.process.wait(None).await?;
         if !output.exit_reason.is_success() {
@@ -123,7 +116,6 @@ impl Reporter {
         Ok(report_lines::parse(self.program, &output.stdout)?.reports)
     }
 
-    /// Kills the process.
     pub(super) async fn kill(self) -> Result<(), ContentionError> {
         self.process.signal(KILL).await?;
         self.process.wait(Some(END_LIMIT)).await?;
@@ -133,13 +125,10 @@ impl Reporter {
 
 /// Number of reports over which a rate is compared with its target.
 const STABLE_REPORTS: usize = 5;
-/// Deviation from the target at which hashd is stable.
+/// Relative deviation from the target up to which hashd is stable.
 const STABLE_DEVIATION: f64 = 0.1;
 
 /// Waits until the rate of hashd has been at its target over the last reports.
-///
-/// # Errors
-/// If it is not within the limit, or hashd ends.
 pub(super) async fn stabilize(
     prepared: &PreparedWorker,
     hashd: &Hashd,
@@ -169,7 +158,7 @@ pub(super) fn rate(reports: &[HashdReport]) -> f64 {
     if time > 0.0 { completed as f64 / time } else { 0.0 }
 }
 
-/// Memory that is taken away from everything else. Its group protects it.
+/// Memory that is taken away from everything else, protected by its group.
 #[derive(Debug)]
 pub struct Balloon(Option<Reporter>);
 
@@ -177,11 +166,7 @@ impl Balloon {
     /// Memory of a hog besides what it writes.
     pub(super) const OVERHEAD: u64 = 32 << 20;
 
-    /// Inflates a balloon, and waits until it has its size. Its control group must exist: see
-    /// [`super::storage::balloon_slice`].
-    ///
-    /// # Errors
-    /// If its process fails, or the worker is lost.
+    /// Starts a balloon, and waits until it has its size. [`super::storage::balloon_slice`] must exist.
     pub async fn inflate(prepared: &PreparedWorker, size: Bytes) -> Result<Self, ContentionError> {
         if size.0 <= Self::OVERHEAD {
             return Ok(Self(None));
@@ -199,10 +184,6 @@ impl Balloon {
         }
     }
 
-    /// Frees it.
-    ///
-    /// # Errors
-    /// If the worker is lost.
     pub async fn deflate(self) -> Result<(), ContentionError> {
         match self.0 {
             Some(hog) => hog.kill().await,

@@ -90,7 +90,6 @@ impl IoLatencies {
         self.uncounted as f64 / (self.uncounted + self.counted).max(1) as f64
     }
 
-    /// The table of one kind of request.
     pub fn get(&self, kind: LatencyKind) -> Option<&LatencyTable> {
         match kind {
             LatencyKind::Read => self.read.as_ref(),
@@ -100,7 +99,6 @@ impl IoLatencies {
 }
 
 impl Answer {
-    /// The bench.
     pub fn bench(&self) -> Bench {
         match self {
             Self::Storage(_) => Bench::Storage,

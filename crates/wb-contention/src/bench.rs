@@ -24,11 +24,9 @@ pub enum Bench {
 }
 
 impl Bench {
-    /// All benches.
     pub const ALL: [Self; 6] =
         [Self::Storage, Self::IocostParams, Self::HashdParams, Self::IocostQos, Self::IocostTune, Self::Protection];
 
-    /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Storage => "storage",
@@ -40,7 +38,6 @@ impl Bench {
         }
     }
 
-    /// What it answers, in a line.
     pub const fn summary(self) -> &'static str {
         match self {
             Self::Storage => "how much memory a storage device can stand in for",
@@ -52,18 +49,17 @@ impl Bench {
         }
     }
 
-    /// The bench of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|bench| bench.name() == name)
     }
 
-    /// Whether `text` is a specification of a bench, valid or not, rather than of a test: begins with its name.
+    /// Whether `text` is a specification of a bench, valid or not, rather than of a test: it begins with a bench's
+    /// name.
     pub fn is_named_by(text: &str) -> bool {
         text.split(':').next().and_then(Self::from_name).is_some()
     }
 
-    /// Version of its measurement, increased whenever it measures differently: results of two versions are neither
-    /// reused nor merged.
+    /// Increased whenever the bench measures differently: results of two versions are neither reused nor merged.
     pub const fn version(self) -> u32 {
         match self {
             Self::Storage | Self::IocostParams | Self::HashdParams => 1,

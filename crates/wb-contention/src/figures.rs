@@ -63,7 +63,6 @@ pub fn percent(ratio: f64) -> String {
     }
 }
 
-/// A title with a line below it.
 pub fn underlined(title: &str, line: char) -> String {
     format!("{title}\n{}\n", line.to_string().repeat(title.chars().count()))
 }

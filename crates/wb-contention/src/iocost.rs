@@ -1,5 +1,5 @@
-//! What benches do with the parameters of the kernel's I/O cost controller: changes to the quality of service, and the
-//! limit below which a device is not throttled.
+//! Parameters of the kernel's I/O cost controller: changes to the quality of service, and the limit below which a
+//! device is not throttled.
 
 use std::ops::RangeInclusive;
 
@@ -13,8 +13,7 @@ pub use wb_sys::cgroup::io_cost::{IocostModel, IocostQos, round_hundredths};
 const FLOOR: IocostModel =
     IocostModel { rbps: 125 << 20, rseqiops: 280, rrandiops: 280, wbps: 125 << 20, wseqiops: 280, wrandiops: 280 };
 
-/// The lowest vrate, in percent with two decimals, at which every parameter of a model is at least that of a slow hard
-/// disk.
+/// The lowest vrate at which every parameter is at least that of a slow hard disk, in percent with two decimals.
 pub fn min_vrate(model: IocostModel) -> f64 {
     let ratios = FLOOR.to_array().into_iter().zip(model.to_array()).map(|(floor, own)| floor as f64 / own as f64);
     round_hundredths(ratios.fold(0.0, f64::max) * 100.0)
@@ -66,7 +65,6 @@ impl QosOverride {
         (min == max).then_some(min)
     }
 
-    /// A quality of service with these changes.
     pub fn apply(&self, base: IocostQos) -> IocostQos {
         IocostQos {
             rpct: self.rpct.unwrap_or(base.rpct),

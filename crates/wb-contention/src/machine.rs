@@ -12,18 +12,15 @@ use crate::Passive;
 use crate::parameters::IocostParameters;
 use crate::system::{Device, SystemInfo};
 
-/// A machine that cannot be described.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
     #[error("cannot determine the storage device of {}: {reason}", path.display())]
     NoDevice { path: PathBuf, reason: String },
-    /// There is no such device.
     #[error("unknown block device `{name}`")]
     UnknownDevice { name: String },
 }
 
 impl MachineError {
-    /// What to do.
     pub fn help(&self) -> &'static str {
         match self {
             Self::NoDevice { .. } => "name the device with --dev, such as `--dev nvme0n1`",
@@ -32,13 +29,9 @@ impl MachineError {
     }
 }
 
-/// Where the cgroups are.
 const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// Describes a machine, with the given device or, without one, the device of a folder.
-///
-/// # Errors
-/// If the device cannot be determined.
 pub fn read(root: &SysRoot, dir: &Path, dev: Option<&str>) -> Result<SystemInfo, MachineError> {
     let name = match dev {
         Some(dev) => dev.strip_prefix("/dev/").unwrap_or(dev).to_owned(),
@@ -78,7 +71,7 @@ fn device_of(root: &SysRoot, dir: &Path) -> Result<String, MachineError> {
     whole_device(root, &name).ok_or_else(|| unknown(format!("{name} is not in /sys/block")))
 }
 
-/// The name of a device or partition with a number: `259:5`.
+/// The name of a device or partition with a number such as `259:5`.
 fn device_with_number(root: &SysRoot, number: &str) -> Option<String> {
     root.link(format!("/sys/dev/block/{number}")).ok()
 }

@@ -33,12 +33,10 @@ pub struct Period {
 }
 
 impl Period {
-    /// The number of seconds.
     pub fn seconds(self) -> u64 {
         (self.last + 1).saturating_sub(self.first)
     }
 
-    /// Whether a second is in it.
     pub fn contains(self, second: u64) -> bool {
         (self.first..=self.last).contains(&second)
     }
@@ -116,19 +114,17 @@ pub struct FootprintProbe {
 }
 
 impl MemHogTuneMeasurement {
-    /// The measurement to show: with the protected footprint, or else with the last one that is not.
+    /// The measurement with the protected footprint, or else with the last one that is not protected.
     pub fn shown(&self) -> Option<&FootprintProbe> {
         self.protected.as_ref().or(self.last_failed.as_ref())
     }
 }
 
 impl StorageMeasurement {
-    /// The mean footprint over the loops.
     pub fn mean_size(&self) -> Bytes {
         mean(&self.sizes)
     }
 
-    /// The mean memory that hashd used.
     pub fn mean_usage(&self) -> Bytes {
         mean(&self.usages)
     }

@@ -60,29 +60,21 @@ impl Parameters {
 pub struct ParametersFile(PathBuf);
 
 impl ParametersFile {
-    /// The file in a folder.
     pub fn in_folder(folder: &Path) -> Self {
         Self(folder.join("contention-parameters.json"))
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Reads it; without it, nothing is committed.
-    ///
-    /// # Errors
-    /// If it cannot be read or is damaged.
+    /// Reads the file; without it, nothing is committed.
     pub fn read(&self) -> Result<Parameters, RecordError> {
         let folder = self.0.parent().unwrap_or(Path::new(""));
         Ok(wb_record::files::read_json(folder, &self.0)?.unwrap_or_default())
     }
 
     /// Checks that it can be written, and creates nothing.
-    ///
-    /// # Errors
-    /// If it is damaged, or its folder cannot be created or written.
     pub fn check(&self) -> Result<(), RecordError> {
         self.read()?;
         let mut folders =
@@ -94,9 +86,6 @@ impl ParametersFile {
     }
 
     /// Adds parameters to it, atomically. Creates its folder.
-    ///
-    /// # Errors
-    /// If it cannot be read or written.
     pub fn commit(&self, parameters: Parameters) -> Result<(), RecordError> {
         if let Some(folder) = self.0.parent() {
             std::fs::create_dir_all(folder).map_err(RecordError::io("create", folder))?;

@@ -12,31 +12,23 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Passive(BTreeSet<PassiveArea>);
 
-/// An area of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PassiveArea {
-    /// Every setting.
     Everything,
     /// Every setting except the memory protection of the critical slice.
     AllButProtection,
-    /// The CPU controller.
     Cpu,
-    /// The memory controller and other settings of memory.
     Mem,
-    /// The file system.
     Fs,
-    /// The I/O controller and other settings of I/O.
     Io,
     /// A running oomd or earlyoom.
     Oomd,
 }
 
 impl PassiveArea {
-    /// All areas.
     pub const ALL: [Self; 7] =
         [Self::Everything, Self::AllButProtection, Self::Cpu, Self::Mem, Self::Fs, Self::Io, Self::Oomd];
 
-    /// Its name in a specification.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Everything => "ALL",
@@ -53,20 +45,17 @@ impl PassiveArea {
 const NONE: &str = "none";
 
 impl Passive {
-    /// Whether the settings of an area are left as they are.
     pub fn contains(&self, area: PassiveArea) -> bool {
         // The two widest come first, and do not concern those before them.
         let is_wider = |given: &PassiveArea| *given <= PassiveArea::AllButProtection && *given < area;
         self.0.contains(&area) || self.0.iter().any(is_wider)
     }
 
-    /// Whether it sets everything that it needs.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// A word that is not an area.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown area `{0}`: expected ALL, all, cpu, mem, fs, io, oomd or none, joined by `/`")]
 pub struct UnknownArea(pub String);

@@ -34,17 +34,11 @@ const fn percentiles<const N: usize>(thousandths: [u32; N]) -> [Percentile; N] {
 }
 
 impl Percentile {
-    /// The smallest value.
     pub const MIN: Self = Self(0);
-    /// The largest value.
     pub const MAX: Self = Self(100 * SCALE);
-    /// The median.
     pub const P50: Self = Self(50 * SCALE);
-    /// One of ten values exceeds it.
     pub const P90: Self = Self(90 * SCALE);
-    /// One of a hundred values exceeds it.
     pub const P99: Self = Self(99 * SCALE);
-    /// One of twenty values is below it.
     pub const P05: Self = Self(5 * SCALE);
 
     /// As a fraction of 1.
@@ -52,12 +46,11 @@ impl Percentile {
         f64::from(self.0) / f64::from(100 * SCALE)
     }
 
-    /// In percent.
     pub fn percent(self) -> f64 {
         f64::from(self.0) / f64::from(SCALE)
     }
 
-    /// The label in tables: `p99.9`, `min`, `max`.
+    /// In tables: `p99.9`, `min`, `max`.
     pub fn label(self) -> String {
         match self {
             Self::MIN => "min".to_owned(),
@@ -77,7 +70,6 @@ impl fmt::Display for Percentile {
     }
 }
 
-/// A text that is not a percentile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid percentile `{0}`: expected a number from 0 to 100 with up to three decimals")]
 pub struct ParsePercentileError(String);

@@ -74,14 +74,12 @@ pub struct IocostStats {
     pub lost: f64,
 }
 
-/// The reports of one attempt at a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportFolder(PathBuf);
 
 /// The reports of a period.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reports {
-    /// The reports, by second.
     pub seconds: Vec<PerSecondReport>,
     /// Seconds of the period for which there is no report.
     pub missing: u64,
@@ -90,29 +88,20 @@ pub struct Reports {
 }
 
 impl ReportFolder {
-    /// The folder at a path.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Writes the report of a second.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn write(&self, report: &PerSecondReport) -> Result<(), RecordError> {
         fs::create_dir_all(&self.0).map_err(RecordError::io("create", &self.0))?;
         files::write_json(&self.file(report.second), report)
     }
 
     /// Reads the reports of a period. Missing ones are counted, and damaged ones listed.
-    ///
-    /// # Errors
-    /// If an existing folder, or a file in it, cannot be read.
     pub fn read(&self, period: Period) -> Result<Reports, RecordError> {
         let mut reports = Reports::default();
         for second in self.timestamps()?.into_iter().filter(|second| period.contains(*second)) {
@@ -127,7 +116,7 @@ impl ReportFolder {
         Ok(reports)
     }
 
-    /// The seconds for which there is a file, in ascending order; empty if there is no folder.
+    /// Seconds for which there is a file, ascending; empty without a folder.
     fn timestamps(&self) -> Result<Vec<u64>, RecordError> {
         let entries = match fs::read_dir(&self.0) {
             Ok(entries) => entries,

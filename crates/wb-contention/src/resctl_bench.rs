@@ -1,7 +1,7 @@
 //! Results of resctl-bench (`result.json`, compressed or not). Results of `iocost-tune` can be merged.
 //!
-//! Its values over the vrate are read, and lines and solutions are computed from them anew, as the file's were fitted
-//! differently. Latencies there are in seconds.
+//! Only values over the vrate are read; lines and solutions are computed from them anew, as those in the file were
+//! fitted differently. Latencies there are in seconds.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -24,31 +24,21 @@ const MAX_TEXT: u64 = 1 << 30;
 /// The first bytes of a compressed file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Why a file is no result of resctl-bench.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     #[error("cannot be decompressed: {0}")]
     Compression(#[from] std::io::Error),
     #[error("not a result of resctl-bench: {0}")]
     Form(#[from] serde_json::Error),
-    /// It is a job file of another form.
     #[error("not a job file of resctl-bench: {0}")]
     Jobs(serde_json::Error),
     #[error("{bench} of resctl-bench {version} has no values over the vrate: expected version 2.2 or later")]
     Version { bench: String, version: String },
     /// The result has another form than results of the supported version.
     #[error("{bench} of resctl-bench {version} cannot be read: {reason}; expected the form of version 2.2")]
-    ResultForm {
-        bench: String,
-        version: String,
-        /// What is missing or invalid.
-        reason: serde_json::Error,
-    },
+    ResultForm { bench: String, version: String, reason: serde_json::Error },
     #[error("has no finished iocost-tune, only {}: of other benches, `weighbridge import` reads the figures", found.join(", "))]
-    NoTune {
-        /// The benches that it has.
-        found: Vec<String>,
-    },
+    NoTune { found: Vec<String> },
     #[error("{bench}: unknown {what} `{value}`")]
     Unknown { bench: String, what: &'static str, value: String },
 }
@@ -132,10 +122,8 @@ struct RawSeries {
     outliers: Vec<Point>,
 }
 
-/// Reads a file; `name` is how messages name it. Results of other benches than `iocost-tune` are left out.
-///
-/// # Errors
-/// If it has another form, other benches alone, or a value that is unknown here.
+/// Reads a file; `name` is how messages name it. Results of other benches than `iocost-tune` are left out. Fails if
+/// there are none but those, or if a value is unknown here.
 pub fn read(name: &str, bytes: &[u8]) -> Result<Vec<MergeSource>, ReadError> {
     let mut decompressed = Vec::new();
     let text = if bytes.starts_with(&GZIP) {
@@ -212,10 +200,6 @@ pub fn is_job_file(text: &str) -> bool {
     without_comments(text).trim_start().starts_with('{')
 }
 
-/// Reads the specifications of a job file.
-///
-/// # Errors
-/// If it has another form.
 pub fn read_jobs(text: &str) -> Result<Vec<String>, ReadError> {
     #[derive(Deserialize)]
     struct RawJobs {
@@ -246,12 +230,10 @@ fn without_comments(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// The specification of the `iocost-qos` that was solved.
 fn qos_spec(groups: &[BTreeMap<String, String>]) -> String {
     specification(Bench::IocostQos.name(), groups).trim_end_matches(':').to_owned()
 }
 
-/// A specification from its groups of properties.
 fn specification(bench: &str, groups: &[BTreeMap<String, String>]) -> String {
     let property =
         |(key, value): (&String, &String)| if value.is_empty() { key.clone() } else { format!("{key}={value}") };
@@ -269,7 +251,8 @@ fn in_own_unit(series: Series, point: Point) -> Point {
     }
 }
 
-/// Major and minor version, as those of one minor version can be merged there; its benches have no version of their own.
+/// Major and minor version, as those of one minor version can be merged there; its benches have no version of their
+/// own.
 fn versions(text: &str) -> Versions {
     let number = text.split(' ').next().unwrap_or_default();
     let minor = number.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");

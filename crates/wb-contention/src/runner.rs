@@ -10,23 +10,19 @@ use crate::measurement::Measurement;
 use crate::report::{PerSecondReport, ReportFolder};
 use crate::stage::Stage;
 
-/// Executes stages.
-///
-/// A runner sets up the machine as the stage requires, through the undo log, and reverts it before it returns, whatever
-/// happens. It writes a report each second, and a checkpoint whenever something is complete that need not be repeated.
+/// Executes stages. It sets up the machine as the stage requires, through the undo log, and reverts it before it
+/// returns, whatever happens. It writes a report each second, and a checkpoint whenever something is complete that need
+/// not be repeated.
 #[async_trait(?Send)]
 pub trait StageRunner {
     /// Executes a stage from its beginning, or from the last checkpoint of an earlier attempt.
-    ///
-    /// # Errors
-    /// See [`StageError`].
     async fn run(&mut self, stage: &Stage, context: &mut StageContext<'_>) -> Result<Measurement, StageError>;
 }
 
 /// Where runners come from.
 pub trait Runners {
-    /// The runner of a kind of work: `iocost-params`, `hashd-params`, `storage` or `protection`; the other benches
-    /// consist of these. `None` if this program cannot run it.
+    /// The runner of a kind of work: `iocost-params`, `hashd-params`, `storage` or `protection`, of which the other
+    /// benches consist. `None` if this program cannot run it.
     fn runner_for(&mut self, bench: Bench) -> Option<Box<dyn StageRunner>>;
 }
 
@@ -35,14 +31,12 @@ pub trait Runners {
 #[serde(transparent)]
 pub struct Checkpoint(pub serde_json::Value);
 
-/// What a runner needs besides the stage.
 pub struct StageContext<'a> {
     pub(crate) resume_from: Option<Checkpoint>,
     pub(crate) reports: ReportFolder,
     pub(crate) record: &'a mut dyn FnMut(StageNote) -> Result<(), RecordError>,
 }
 
-/// What a runner has recorded while a stage is executed.
 pub(crate) enum StageNote {
     Checkpoint(Checkpoint),
     MissedRequirements(Vec<String>),
@@ -55,42 +49,29 @@ impl StageContext<'_> {
     }
 
     /// Records a checkpoint, durably.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn checkpoint(&mut self, checkpoint: Checkpoint) -> Result<(), StageError> {
         Ok((self.record)(StageNote::Checkpoint(checkpoint))?)
     }
 
-    /// Records requirements that are not met, by name, if the stage is executed nevertheless (`--force`).
-    ///
-    /// # Errors
-    /// If they cannot be written.
+    /// Records the names of requirements that are not met, if the stage is executed nevertheless (`--force`).
     pub fn record_unmet_requirements(&mut self, requirements: Vec<String>) -> Result<(), StageError> {
         Ok((self.record)(StageNote::MissedRequirements(requirements))?)
     }
 
-    /// Writes the report of a second.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn report(&self, report: &PerSecondReport) -> Result<(), StageError> {
         Ok(self.reports.write(report)?)
     }
 
-    /// The reports of the stage, also those of earlier attempts.
+    /// Includes reports of earlier attempts.
     pub fn reports(&self) -> &ReportFolder {
         &self.reports
     }
 }
 
-/// Why a stage has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// It failed on the machine.
     #[error(transparent)]
     Failed(#[from] StageFailure),
-    /// Its records could not be written.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
@@ -169,8 +150,8 @@ impl StageFailure {
         matches!(self, Self::OutOfMemory { .. } | Self::Suspended { .. } | Self::Workload { .. })
     }
 
-    /// Whether the workload failed under this stage's settings, which says something about them, rather than the machine
-    /// or the user.
+    /// Whether the workload failed under this stage's settings, which says something about them, rather than the
+    /// machine or the user.
     pub fn concerns_settings(&self) -> bool {
         matches!(self, Self::OutOfMemory { .. } | Self::Workload { .. })
     }

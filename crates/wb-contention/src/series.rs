@@ -35,7 +35,6 @@ pub enum Series {
     Latency(LatencyKind, Percentile, OverTime),
 }
 
-/// A column of the nested latency table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OverTime {
     /// Arithmetic mean of the seconds' values.
@@ -44,7 +43,6 @@ pub enum OverTime {
 }
 
 impl Series {
-    /// The series that are always analysed.
     pub fn always() -> impl Iterator<Item = Self> {
         let plain = [Self::Mof, Self::Amof, Self::AmofDelta, Self::Isol, Self::LatImp, Self::WorkCsv];
         let latencies = LatencyKind::ALL.into_iter().flat_map(|kind| {
@@ -90,7 +88,6 @@ impl fmt::Display for Series {
     }
 }
 
-/// A text that names no series.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown series `{0}`: expected mof, amof, amof-delta, isol, isol-PCT, isol-mean, lat-imp, work-csv, missing, \

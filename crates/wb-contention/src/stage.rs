@@ -30,7 +30,7 @@ pub enum InstanceLabel {
 }
 
 impl fmt::Display for Instance {
-    /// Also the name of its folder: `iocost-qos`, `iocost-qos.2`, `iocost-qos@ID`.
+    /// Also the name of the folder: `iocost-qos`, `iocost-qos.2`, `iocost-qos@ID`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bench = self.bench;
         match &self.label {
@@ -42,7 +42,6 @@ impl fmt::Display for Instance {
 }
 
 impl Instance {
-    /// Its id, if it has one.
     pub fn id(&self) -> Option<&str> {
         match &self.label {
             InstanceLabel::Position(_) => None,
@@ -116,12 +115,10 @@ impl IocostState {
 /// A stage to execute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
-    /// The instance that it belongs to.
     pub instance: Instance,
-    /// What it measures.
     pub definition: StageDefinition,
-    /// Under which conditions: among them the parameters that it starts from. They are apart from the definition only
-    /// to state what has changed.
+    /// With the parameters that the stage starts from, which are apart from the definition only to state what has
+    /// changed.
     pub conditions: Conditions,
 }
 
@@ -142,7 +139,6 @@ impl fmt::Display for StageKey {
 const KEY_DIGITS: usize = 16;
 
 impl Stage {
-    /// Its key.
     pub fn key(&self) -> StageKey {
         // Every type in it has a JSON form with text keys.
         let text = serde_json::json!([self.instance, self.definition, self.conditions]).to_string();
@@ -155,7 +151,6 @@ impl Stage {
     }
 }
 
-/// The passive settings of a bench.
 pub(crate) fn passive_of(spec: &BenchSpec) -> Passive {
     spec.passive.clone().unwrap_or_default()
 }

@@ -110,7 +110,6 @@ pub struct Conditions {
 #[serde(transparent)]
 pub struct TimeScale(f64);
 
-/// A text that is not a scale of time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a number from 0.01 to 1")]
 pub struct ParseTimeScaleError;
@@ -125,7 +124,6 @@ impl FromStr for TimeScale {
 }
 
 impl TimeScale {
-    /// The factor.
     pub fn factor(self) -> f64 {
         self.0
     }
@@ -141,7 +139,6 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// The versions of this program and a bench.
     pub fn current(bench: Bench) -> Self {
         let program = [env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR")].join(".");
         Self { program, bench: bench.version() }
@@ -161,9 +158,9 @@ pub enum Mismatch {
     Device { before: String, now: String },
     #[error("measured with another memory profile: {}, now {}", profile_name(*.before), profile_name(*.now))]
     MemProfile {
-        /// Then, in GiB.
+        /// In GiB.
         before: Option<u32>,
-        /// Now, in GiB.
+        /// In GiB.
         now: Option<u32>,
     },
     #[error("measured with another kernel: {before}, now {now}")]
@@ -191,7 +188,7 @@ fn describe_iocost(parameters: Option<&IocostParameters>) -> String {
 }
 
 impl Conditions {
-    /// The differences between these conditions and the conditions of an earlier result.
+    /// The differences between these conditions and those of an earlier result.
     pub fn mismatches(&self, before: &Self) -> Vec<Mismatch> {
         let describe = |(model, firmware, size): &(String, String, Bytes)| {
             format!("{model} of {}, firmware {firmware:?}", figures::size(size.0 as f64))

@@ -8,7 +8,6 @@ macro_rules! definitions {
     };
 }
 
-/// A built-in definition.
 #[derive(Clone, Copy)]
 pub struct BuiltinDefinition {
     file: &'static str,
@@ -29,25 +28,22 @@ pub(crate) const DEFINITIONS: [BuiltinDefinition; 11] = definitions![
     "sysbench-memory.toml",
 ];
 
-/// All of them.
 pub fn builtin_definitions() -> impl Iterator<Item = BuiltinDefinition> {
     DEFINITIONS.into_iter()
 }
 
 impl BuiltinDefinition {
-    /// The name of the test that it defines: the name of its file.
+    /// Name of the test, which is that of the file.
     pub fn test_name(&self) -> &'static str {
         self.file.trim_end_matches(".toml")
     }
 
-    /// Its test.
     pub fn parse(&self) -> DeclarativeTest {
         // A unit test parses all of them.
         DeclarativeTest::parse(self.file, self.text, None).unwrap_or_else(|error| unreachable!("{error}"))
     }
 }
 
-/// Text of a built-in definition.
 #[cfg(test)]
 pub(super) fn text(index: usize) -> &'static str {
     DEFINITIONS[index].text

@@ -1,5 +1,3 @@
-//! Cells of declarative tests.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,10 +12,9 @@ use wb_test::{
 use super::DeclarativeTest;
 use super::prepare::Prepared;
 
-/// A cell of a test that is defined in TOML.
 pub(super) struct DeclarativeCell {
     pub(super) test: Arc<DeclarativeTest>,
-    /// All effective parameters: commands can refer to the shared ones, too.
+    /// Also the shared ones, which commands can refer to.
     pub(super) params: Params,
     pub(super) shared: SharedParams,
 }

@@ -1,4 +1,4 @@
-//! The checks of a test definition: patterns that a sample's output has to match, and bounds of its metrics.
+//! Checks of a test definition: patterns that a sample's output has to match, and bounds of its metrics.
 
 use std::collections::BTreeSet;
 
@@ -18,22 +18,19 @@ use super::template::{Bindings, Builtin, Template, TemplateScope};
 #[derive(Debug)]
 pub(super) struct Check {
     description: String,
-    /// The plausibility check that a violation counts as. By default [`Gate::Answer`] for output, and
-    /// [`Gate::Plausibility`] for metrics.
+    /// Gate that a violation fails. By default [`Gate::Answer`] for output, [`Gate::Plausibility`] for metrics.
     gate: Gate,
     predicate: Predicate,
 }
 
-/// What is required of a sample.
 #[derive(Debug)]
 enum Predicate {
     /// A pattern that the output has to match, or must not match.
     Output { source: OutputSource, pattern: Regex, must_match: bool },
-    /// Bounds of a metric, or of its ratio to another.
+    /// Bounds of a metric, or of its ratio to `divisor`.
     Metric { metric: MetricKey, divisor: Option<MetricKey>, bounds: Vec<(Relation, Bound)> },
 }
 
-/// How a value has to relate to a bound.
 #[derive(Debug, Clone, Copy)]
 enum Relation {
     AtLeast,
@@ -41,11 +38,9 @@ enum Relation {
     Equal,
 }
 
-/// A number that a metric is compared with.
 #[derive(Debug)]
 enum Bound {
     Number(f64),
-    /// A template that expands to a number.
     Template(Template),
 }
 
@@ -104,7 +99,7 @@ impl Check {
         Ok(Self { description: raw.description.get_ref().clone(), gate: raw.gate.unwrap_or(gate), predicate })
     }
 
-    /// The output that it reads; `None` for a check of a metric.
+    /// The output that the check reads; `None` for a check of a metric.
     pub(super) fn output_source(&self) -> Option<&OutputSource> {
         match &self.predicate {
             Predicate::Output { source, .. } => Some(source),
@@ -112,7 +107,7 @@ impl Check {
         }
     }
 
-    /// Checks a sample, and rejects its measurement if it violates the check or the check cannot be evaluated.
+    /// Rejects the measurement of a sample that violates the check, or for which the check cannot be evaluated.
     pub(super) fn apply(&self, measurement: &mut Measurement, output: &SampleOutput<'_>, bindings: &Bindings<'_>) {
         if let Predicate::Metric { metric, divisor, .. } = &self.predicate {
             let missing = [Some(metric), divisor.as_ref()].into_iter().flatten();
@@ -177,7 +172,6 @@ impl Check {
 }
 
 impl Bound {
-    /// The number, with the values of a sample.
     fn evaluate(&self, bindings: &Bindings<'_>) -> Result<f64, String> {
         match self {
             Self::Number(number) => Ok(*number),

@@ -1,5 +1,3 @@
-//! A validated definition: what is built, started, measured, extracted and checked.
-
 use std::collections::BTreeSet;
 
 use regex::Regex;
@@ -15,14 +13,13 @@ use super::raw::{self, TargetFolder};
 use super::sample_output::{OutputSource, RUN_NAME};
 use super::template::{CommandTemplate, Template};
 
-/// A validated definition.
+/// A validated definition: what is built, started, measured, extracted and checked.
 #[derive(Debug)]
 pub(super) struct Definition {
     pub(super) declaration: Declaration,
-    /// Hash of its text and included files.
     pub(super) digest: Sha256,
     pub(super) folder: Option<String>,
-    /// Files that it includes from its folder, with the hashes of their content.
+    /// Included from the definition's folder, with hashes of the content.
     pub(super) included_files: Vec<(NamedFile, Sha256)>,
     pub(super) file_hashes: FileHashes,
     pub(super) machine_params: Vec<MachineParam>,
@@ -36,7 +33,7 @@ pub(super) struct Definition {
     pub(super) env: Vec<(String, Template)>,
     pub(super) stdout: StdoutPolicy,
     pub(super) duration_control: DurationControl,
-    /// Factors of the amount of work: the program divides it by them.
+    /// The program divides the amount of work by them.
     pub(super) work_factors: Vec<Template>,
     pub(super) estimate: Option<Nanos>,
     pub(super) metrics: Vec<MetricDefinition>,
@@ -48,9 +45,7 @@ pub(super) struct Definition {
 
 #[derive(Debug)]
 pub(super) enum MeasuredProgram {
-    /// A command whose output is parsed.
     Command(CommandTemplate),
-    /// A program that implements the protocol of runners.
     Runner(CommandTemplate),
 }
 
@@ -58,11 +53,9 @@ pub(super) enum MeasuredProgram {
 #[derive(Debug)]
 pub(super) enum SameOutput {
     Whole,
-    /// The match of a regular expression.
     Matching(Regex),
 }
 
-/// How standard output of the measured command is captured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StdoutPolicy {
     pub(super) capture: Capture,
@@ -71,7 +64,7 @@ pub(super) struct StdoutPolicy {
 }
 
 impl StdoutPolicy {
-    /// Capture mode of one process of a sample. The output of calibration and probe is not used.
+    /// The output of calibration and probe is not used.
     pub(super) fn capture_for(self, process: &str) -> Capture {
         match self.capture {
             Capture::Keep if process != RUN_NAME => Capture::Hash,
@@ -89,7 +82,6 @@ impl StdoutPolicy {
     }
 }
 
-/// What determines the duration of a sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum DurationControl {
     Work(raw::WorkLimits),
@@ -97,7 +89,6 @@ pub(super) enum DurationControl {
     Fixed,
 }
 
-/// A required program, which may depend on parameters.
 #[derive(Debug)]
 pub(super) struct RequirementTemplate {
     pub(super) program: Template,
@@ -117,11 +108,10 @@ pub(super) struct File {
 pub(super) enum FileContent {
     Bytes(Vec<u8>),
     Template(Template),
-    /// The run that recorded the definition has no exact copy, with the reason.
+    /// The run that recorded the definition has no exact copy, for this reason.
     Missing(String),
 }
 
-/// A server that runs while samples are taken.
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) command: CommandTemplate,
@@ -130,7 +120,6 @@ pub(super) struct Service {
     pub(super) stop: Option<CommandTemplate>,
 }
 
-/// How the readiness of a server is detected.
 #[derive(Debug)]
 pub(super) enum Readiness {
     Line(OutputStream, Regex),
@@ -139,7 +128,6 @@ pub(super) enum Readiness {
 }
 
 impl Definition {
-    /// Files of a sample that have to be recorded.
     pub(super) fn artefact_files(&self) -> BTreeSet<String> {
         let file_of_metric = |metric: &'_ MetricDefinition| match &metric.source {
             Some(MetricSource::Output(OutputSource::File(name), _)) => Some(name.clone()),

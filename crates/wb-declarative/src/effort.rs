@@ -5,23 +5,22 @@ const MIN_TIME_SHARE: f64 = 1.0 / 16.0;
 /// Differences of CPU time in seconds above this are not explained by the start of a process.
 const MIN_CPU_DIFFERENCE: f64 = 0.01;
 
-/// How long a process took.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunTime {
-    /// From its start to its end, in seconds.
+    /// Seconds from start to end.
     pub(super) elapsed: f64,
-    /// CPU time of all its threads, in seconds.
+    /// CPU seconds of all threads.
     pub(super) cpu: f64,
 }
 
-/// Whether a run took longer than the `probe`, a run with a `part` of its `work`, by the clock or in CPU time: other
+/// Whether a run took longer than the `probe`, which did a `part` of its `work`, by the clock or in CPU time: other
 /// processes delay the probe, but do not add to its CPU time.
 pub(super) fn follows_work((work, run): (u64, RunTime), (part, probe): (u64, RunTime)) -> bool {
     time_follows_work((work, run.elapsed), (part, probe.elapsed))
         || run.cpu >= probe.cpu + MIN_CPU_DIFFERENCE && time_follows_work((work, run.cpu), (part, probe.cpu))
 }
 
-/// Whether a time in seconds grows with the work. The start of the process may be a large part of both times.
+/// Whether seconds grow with the work. The start of the process may be a large part of both times.
 pub(super) fn time_follows_work((work, seconds): (u64, f64), (part, probe): (u64, f64)) -> bool {
     let extra = work as f64 / part as f64 - 1.0;
     seconds >= probe * (1.0 + extra * MIN_TIME_SHARE)

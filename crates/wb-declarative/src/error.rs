@@ -1,23 +1,15 @@
-//! Errors of loading test definitions, and diagnostics for unknown names and invalid TOML.
-
 use std::path::PathBuf;
 
 use wb_diagnostics::{Diagnostic, SourceText, UnknownKind, UnknownName, humanize_serde_error, suggest};
 
-/// An error of loading test definitions.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
-    /// A folder or file that cannot be read.
     #[error("cannot read `{path}`: {source}")]
-    Read {
-        /// Path of the folder or file.
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    /// The list of the files that were copied into a run folder with its definition (`TEST.files.json`) is unreadable.
+    Read { path: PathBuf, source: std::io::Error },
+    /// `TEST.files.json`, the list of the files that a run folder has with a definition, is unreadable.
     #[error(transparent)]
     Record(#[from] wb_record::RecordError),
-    /// An invalid definition; the only error with a position.
+    /// The only error with a position.
     #[error("{}", .0.one_line())]
     Invalid(#[from] Diagnostic),
     #[error(
@@ -25,15 +17,15 @@ pub enum DefinitionError {
     )]
     Duplicate {
         test: String,
-        /// Path of the file that is used.
+        /// The file that is used.
         first: String,
-        /// Path of the file that is skipped.
+        /// The file that is skipped.
         second: String,
     },
 }
 
-/// Creates a diagnostic for an unknown name. Help is the nearest known name if one is similar, all known names
-/// otherwise, or that there is none.
+/// Creates a diagnostic for an unknown name. Help is the nearest known name if one is similar, otherwise all known
+/// names, or that there is none.
 pub(super) fn unknown_name<'a>(
     message: impl Into<String>,
     name: &str,
@@ -53,8 +45,8 @@ pub(super) fn unknown_name<'a>(
     Diagnostic::new(message).with_help(help)
 }
 
-/// Converts an error from the TOML parser, with serde's messages rewritten for users; an error without a position is
-/// located at the start of the text. For an unknown name, the help suggests the nearest known one.
+/// Converts an error from the TOML parser, with serde's messages rewritten for users. Without a position it is located
+/// at the start of the text. The help for an unknown name suggests the nearest known one.
 pub(crate) fn toml_diagnostic(text: &SourceText, error: &toml::de::Error) -> Diagnostic {
     let message = error.message().trim();
     let diagnostic = match UnknownName::parse(message) {

@@ -1,5 +1,3 @@
-//! Cache of file hashes.
-
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
@@ -24,10 +22,6 @@ struct FileStamp {
 }
 
 impl FileHashes {
-    /// Returns the hash of a file's current content.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub(super) fn hash(&self, path: &Path) -> io::Result<Sha256> {
         let stamp = FileStamp::read(path)?;
         // The map is consistent even if a thread panicked: each insertion is complete.

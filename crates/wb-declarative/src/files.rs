@@ -1,5 +1,3 @@
-//! The files on this machine that a definition refers to.
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,8 +14,8 @@ use super::template::{Bindings, CommandTemplate, Template};
 const SYSTEM_FOLDERS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/proc"];
 
 impl Definition {
-    /// Files of a cell with these parameters: those with a `path`, files below `{definition-folder}` in commands, and programs and
-    /// scripts of commands with absolute paths.
+    /// Files of a cell with these parameters: those with a `path`, files below `{definition-folder}` in commands, and
+    /// programs and scripts of commands with absolute paths.
     pub(super) fn named_files(&self, params: &Params) -> Vec<NamedFile> {
         let mut all: Vec<NamedFile> = self.included_files.iter().map(|(file, _)| file.clone()).collect();
         all.extend(self.files_named_by_commands(params));
@@ -26,8 +24,8 @@ impl Definition {
         all
     }
 
-    /// SHA-256 of the definition, and of each of its files: included files as they were when it was parsed, files in
-    /// commands as they are now.
+    /// SHA-256 of the definition and its files: included files as they were when it was parsed, files in commands as
+    /// they are now.
     pub(super) fn source_hashes(&self, params: &Params) -> BTreeMap<String, String> {
         let name = |file: &NamedFile| format!("{DEFINITION_FILE_PREFIX}{} sha256", file.path);
         let included = self.included_files.iter().map(|(file, hash)| (name(file), hash.to_string()));
@@ -40,7 +38,6 @@ impl Definition {
             .collect()
     }
 
-    /// Files that its commands refer to.
     fn files_named_by_commands(&self, params: &Params) -> Vec<NamedFile> {
         let bindings = Bindings { params, builtins: Default::default() };
         let folder = self.folder.as_deref().map(Path::new);
@@ -64,7 +61,6 @@ impl Definition {
             .map(|word| NamedFile { path: word.to_owned(), location: PathBuf::from(word) })
     }
 
-    /// All templates of processes.
     fn templates(&self) -> impl Iterator<Item = &Template> {
         self.commands().flat_map(CommandTemplate::words).chain(self.env.iter().map(|(_, value)| value))
     }

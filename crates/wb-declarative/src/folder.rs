@@ -1,4 +1,4 @@
-//! Folders of definitions: those of users, and those that runs recorded.
+//! Folders of definitions, of users and of runs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,20 +10,14 @@ use wb_test::{Registry, Test};
 use crate::foreign::ForeignTest;
 use crate::{DeclarativeTest, DefinitionError};
 
-/// Adds every test that a `*.toml` file in a folder defines, in the order of file names. Files that are invalid, or
-/// define a test that an earlier file of the folder defines, are skipped, and their errors returned.
-///
-/// # Errors
-/// If the folder cannot be read.
+/// Adds every test that a `*.toml` file in a folder defines, in the order of file names. Skips files that are invalid,
+/// or define a test that an earlier file of the folder defines, and returns their errors.
 pub fn add_folder(registry: &mut Registry, folder: &Path) -> Result<Vec<DefinitionError>, DefinitionError> {
     add_definitions(registry, folder, None)
 }
 
-/// Adds the tests that a run recorded, as [`add_folder`] does; none if it recorded no tests. The run may come
-/// from somebody else, so nothing outside of its folder is read.
-///
-/// # Errors
-/// If the folder of its definitions cannot be read.
+/// Adds the tests that a run recorded, as [`add_folder`] does. The run may come from somebody else, so nothing outside
+/// of its folder is read.
 pub fn add_run(registry: &mut Registry, run: &RunFolder) -> Result<Vec<DefinitionError>, DefinitionError> {
     if run.tests_folder().is_dir() {
         add_definitions(registry, &run.tests_folder(), Some(run.path()))
@@ -66,7 +60,7 @@ fn add_definitions(
     Ok(skipped)
 }
 
-/// Reads the definition of a test of any kind, which is part of the run folder `run` if there is one.
+/// `run` is the run folder that contains the definition, if any.
 fn read_definition(path: &Path, run: Option<&Path>) -> Result<Arc<dyn Test>, DefinitionError> {
     match ForeignTest::read(path, run)? {
         Some(test) => Ok(Arc::new(test)),

@@ -1,5 +1,3 @@
-//! Tests whose samples were taken by another program: `weighbridge import` records them, and they cannot be run.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,7 +16,8 @@ use wb_test::{
 
 use crate::{DefinitionError, read_text, toml_diagnostic};
 
-/// A test whose samples were taken by another program. Each sample has the metadata of its figures.
+/// A test whose samples were taken by another program: `weighbridge import` records them, and it cannot be run. Each
+/// sample has the metadata of its figures.
 #[derive(Debug)]
 pub struct ForeignTest {
     test: ImportedTest,
@@ -27,9 +26,6 @@ pub struct ForeignTest {
 
 impl ForeignTest {
     /// Parses a definition; none if the text defines a test of another kind. `file` is its name in messages.
-    ///
-    /// # Errors
-    /// If the definition of an imported test is invalid.
     pub fn parse(file: &str, text: &str) -> Result<Option<Self>, DefinitionError> {
         #[derive(Deserialize)]
         struct Kind {
@@ -45,9 +41,6 @@ impl ForeignTest {
 
     /// Reads a definition from a file, which is part of the run folder `run` if there is one; none if it defines a test
     /// of another kind.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or as for [`ForeignTest::parse`].
     pub fn read(path: &Path, run: Option<&Path>) -> Result<Option<Self>, DefinitionError> {
         let unreadable = |source| DefinitionError::Read { path: path.to_owned(), source };
         Self::parse(&path.display().to_string(), &read_text(path, run).map_err(unreadable)?)
@@ -79,7 +72,6 @@ impl Test for ForeignTest {
     }
 }
 
-/// A cell whose samples were taken by another program, whatever its parameters.
 struct ForeignCell {
     test: Arc<ForeignTest>,
     shared: SharedParams,
@@ -112,8 +104,8 @@ impl TestCell for ForeignCell {
         &self.shared
     }
 
-    /// None: the metrics may differ from sample to sample.
     fn metrics(&self) -> Vec<Metric> {
+        // They may differ from sample to sample.
         Vec::new()
     }
 

@@ -54,19 +54,15 @@ pub use folder::{add_folder, add_run};
 pub use foreign::ForeignTest;
 use template::Bindings;
 
-/// A test that is defined in TOML.
 #[derive(Debug)]
 pub struct DeclarativeTest {
     definition: Definition,
-    /// Text of the definition, unless it comes with the program.
+    /// `None` if the definition comes with the program.
     text: Option<String>,
 }
 
 impl DeclarativeTest {
     /// Parses a definition. `name` is its name in messages; files that it refers to are in `folder`.
-    ///
-    /// # Errors
-    /// If the definition is invalid; the error has the position.
     pub fn parse(name: &str, text: &str, folder: Option<&Path>) -> Result<Self, DefinitionError> {
         Self::parse_with(name, text, folder, None)
     }
@@ -81,12 +77,9 @@ impl DeclarativeTest {
         Ok(Self { definition: Definition::parse(name, text, folder, recorded)?, text: recorded_text })
     }
 
-    /// Reads a definition from a file. If the file is part of a run folder, the files that it refers to are the run's
-    /// copies, and nothing outside of that folder is read; a missing copy is an error only when it is needed, which is
-    /// never the case for the evaluation of samples.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or as for [`DeclarativeTest::parse`].
+    /// Reads a definition from a file. In a run folder, the files that it refers to are the run's copies, and nothing
+    /// outside of that folder is read. A missing copy is an error only when it is needed, which is never the case for
+    /// the evaluation of samples.
     pub fn read(path: &Path, run: Option<&Path>) -> Result<Self, DefinitionError> {
         let unreadable = |source| DefinitionError::Read { path: path.to_owned(), source };
         let text = read_text(path, run).map_err(unreadable)?;
@@ -101,7 +94,7 @@ impl DeclarativeTest {
     }
 }
 
-/// The files that a definition in a run folder refers to.
+/// Copies of the files that a definition in a run folder refers to.
 pub(crate) struct RecordedFiles {
     run: PathBuf,
     copies: DefinitionFiles,
@@ -114,7 +107,7 @@ impl RecordedFiles {
     }
 }
 
-/// Reads the text of a definition, which is part of the run folder `run` if there is one.
+/// `run` is the run folder that contains the definition, if any.
 pub(crate) fn read_text(path: &Path, run: Option<&Path>) -> io::Result<String> {
     match run {
         Some(run) => {
@@ -163,7 +156,7 @@ impl Definition {
         self.requirement_templates.iter().filter_map(expand).collect()
     }
 
-    /// Required programs for display: if a parameter with choices determines a program, all alternatives.
+    /// Required programs for display: all alternatives if a parameter with choices determines a program.
     fn possible_requirements(&self, defaults: &Params) -> Vec<Requirement> {
         let mut alternatives = vec![self.requirements(defaults)];
         for param in &self.declaration.params {
@@ -204,13 +197,11 @@ impl Definition {
         })
     }
 
-    /// Estimated duration of the calibrated work of a sample.
     fn work_time(&self, min_time: Nanos) -> Nanos {
         let calibrated = Nanos::from_seconds(min_time.seconds() * sample::MIN_TIME_MARGIN);
         Nanos(self.estimate.unwrap_or_default().0.max(calibrated.0))
     }
 
-    /// Estimated duration of the calibration: one run of nearly the final work, and shorter ones before it.
     fn calibration_time(&self, min_time: Nanos) -> Nanos {
         match self.duration_control {
             DurationControl::Work(_) => {
@@ -220,8 +211,7 @@ impl Definition {
         }
     }
 
-    /// Whether the duration of a sample follows `min-time`: a command that takes neither work nor time always does the
-    /// same.
+    /// A command that takes neither work nor time always does the same.
     fn follows_min_time(&self) -> bool {
         !matches!(self.duration_control, DurationControl::Fixed)
     }

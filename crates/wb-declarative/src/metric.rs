@@ -20,27 +20,24 @@ pub(super) struct MetricDefinition {
     pub(super) source: Option<MetricSource>,
     pub(super) reduction: Reduction,
     pub(super) scale: f64,
-    /// Whether the figure is divided by the amount of work.
     pub(super) per_work: bool,
     pub(super) units: BTreeMap<String, f64>,
     pub(super) optional: bool,
 }
 
-/// Source of a value.
 #[derive(Debug)]
 pub(super) enum MetricSource {
     Output(OutputSource, Extractor),
-    /// Run time of the command, in seconds.
+    /// Seconds of run time.
     Elapsed,
     /// Work per second of run time.
     Rate,
-    /// CPU time of the command, in seconds.
+    /// Seconds of CPU time.
     CpuTime,
-    /// Maximum resident set size of its processes, in bytes.
+    /// Maximum resident set size in bytes.
     MaxRss,
 }
 
-/// Extractor of figures from a text.
 #[derive(Debug)]
 pub(super) enum Extractor {
     Regex(Regex),
@@ -125,7 +122,8 @@ impl MetricDefinition {
         })
     }
 
-    /// Checks that what depends on the amount of work, which each machine and run has its own of, is related to it.
+    /// Rejects what depends on the amount of work without being related to it: each machine and run has an amount of
+    /// its own.
     pub(super) fn check_work(&self, duration_control: DurationControl) -> Result<(), Diagnostic> {
         let has_work = matches!(duration_control, DurationControl::Work(_));
         match self.source {
@@ -148,7 +146,6 @@ impl MetricDefinition {
         }
     }
 
-    /// Reduces several figures to one value.
     pub(super) fn reduce(&self, values: Vec<f64>) -> Result<Option<f64>, String> {
         let (first, last) = match (values.first(), values.last()) {
             (Some(first), Some(last)) => (*first, *last),

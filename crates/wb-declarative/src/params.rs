@@ -1,4 +1,4 @@
-//! Parameters of a definition: their kinds, their arguments in commands, and values that depend on the machine.
+//! Parameters of a definition: kinds, arguments in commands, and values that depend on the machine.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,14 @@ use super::error::unknown_name;
 use super::raw::{self, MachineProperty, ParamType};
 use super::template::{ArgumentShape, Builtin};
 
-/// Names that are reserved in plans.
 const RESERVED: [&str; 5] = ["name", "id", "tools", "metrics", "thresholds"];
 
-/// The parameters of a test.
 #[derive(Debug, Default)]
 pub(super) struct ParsedParams {
     /// Declared parameters, then those of every test.
     pub(super) params: Vec<Param>,
     /// How each is expanded in a command.
     pub(super) argument_shapes: BTreeMap<String, ArgumentShape>,
-    /// Parameters whose values depend on the machine.
     pub(super) machine_params: Vec<MachineParam>,
 }
 
@@ -35,7 +32,6 @@ pub(super) struct MachineParam {
 }
 
 impl ParsedParams {
-    /// Parses the parameters.
     pub(super) fn parse(text: &SourceText, raw: &[Spanned<raw::Param>]) -> Result<Self, Diagnostic> {
         let mut parsed = Self::default();
         let placement = SharedParams::declarations();
@@ -181,7 +177,7 @@ impl MachineProperty {
 }
 
 impl MachineParam {
-    /// Reason why a cell without a value of the parameter is unsupported on a machine, if its property is unknown.
+    /// Why a cell without a value of the parameter is unsupported: the machine's property is unknown.
     pub(super) fn unsupported(&self, params: &Params, facts: &Facts) -> Option<String> {
         let is_unknown = !params.contains_key(&self.name) && self.values(params, facts).is_none();
         let (name, property) = (&self.name, self.property.description());

@@ -1,4 +1,4 @@
-//! Parser: from a raw definition to a validated one; reports every error with its position.
+//! Parser from a raw definition to a validated one; reports every error with its position.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -351,8 +351,8 @@ impl Parser<'_> {
         Ok(File { name, folder: raw.folder, content })
     }
 
-    /// Reads a file that the definition includes, and adds it to the digest. The inner error is the reason why the run
-    /// that recorded the definition has no exact copy.
+    /// Reads a file that the definition includes, and adds it to the digest. The inner error is why the run that
+    /// recorded the definition has no exact copy.
     fn include_file(&mut self, path: &Spanned<String>) -> Result<Result<Vec<u8>, String>, Diagnostic> {
         let Some(folder) = self.folder else {
             return self.error_at(

@@ -15,21 +15,18 @@ use super::params::cpu_and_core_counts;
 use super::raw::TargetFolder;
 use super::template::{Bindings, Builtin, CommandTemplate};
 
-/// How much later than its output a process that ends may be seen to end.
+/// How much later than its output the end of a process may be seen.
 const END_AFTER_OUTPUT: Duration = Duration::from_millis(200);
 
-/// Prepared state of a definition.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// Values of the built-in placeholders that do not depend on a sample.
+    /// Values that do not depend on a sample.
     pub(super) builtins: BTreeMap<Builtin, ParamValue>,
-    /// Hashes of the built programs.
     pub(super) program_hashes: BTreeMap<String, String>,
     pub(super) services: Vec<wb_test::RunningService>,
 }
 
 impl Definition {
-    /// Writes the files, runs build and setup commands, and starts the servers.
     pub(super) async fn prepare(&self, params: &Params, context: &WorkerContext) -> Result<Prepared, Failure> {
         let builtins = self.builtins(params, context).await?;
         let bindings = Bindings { params, builtins };
@@ -48,7 +45,7 @@ impl Definition {
         Ok(Prepared { builtins: bindings.builtins, program_hashes, services })
     }
 
-    /// Builds the programs without further preparation, and returns their hashes.
+    /// Builds the programs without further preparation; returns their hashes.
     pub(super) async fn build_programs(
         &self,
         params: &Params,
@@ -82,8 +79,8 @@ impl Definition {
         Ok(program_hashes)
     }
 
-    /// The commands that undo the preparation: the commands of `cleanup`, and commands that stop servers (which end
-    /// with the context in any case).
+    /// Commands that undo the preparation: those of `cleanup`, and those that stop servers (which end with the context
+    /// in any case).
     fn cleanup_commands(&self, bindings: &Bindings<'_>) -> Result<Vec<CleanupCommand>, Failure> {
         let stops = self.services.iter().filter_map(|service| Some((service.stop.as_ref()?, true)));
         let commands = stops.chain(self.cleanup.iter().map(|command| (command, false)));
@@ -93,8 +90,8 @@ impl Definition {
             .map_err(Failure::refused)
     }
 
-    /// Runs the stop commands of servers and the cleanup commands, and withdraws each from the agent, which would run it
-    /// if the controller were killed; remaining processes end with the context.
+    /// Runs the cleanup commands, and withdraws each from the agent, which would run it if the controller were killed.
+    /// Remaining processes end with the context.
     pub(super) async fn clean_up(
         &self,
         params: &Params,
@@ -139,7 +136,7 @@ impl Definition {
 }
 
 impl File {
-    /// Writes it into a folder of the worker, executable, so that it can be a script.
+    /// Makes the file executable, so that it can be a script.
     pub(super) async fn write_to(
         &self,
         context: &WorkerContext,

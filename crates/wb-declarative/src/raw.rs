@@ -81,7 +81,6 @@ pub(super) enum ParamType {
     List,
 }
 
-/// Property of a machine that determines a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Derive)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum MachineProperty {
@@ -114,7 +113,6 @@ pub(super) struct File {
     pub(super) template: bool,
 }
 
-/// Private folder that a file is written into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Derive)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum TargetFolder {
@@ -176,7 +174,7 @@ impl Work {
     }
 }
 
-/// The smallest and the largest amount of work to try.
+/// Smallest and largest amount to try.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WorkLimits {
     pub(super) start: u64,
@@ -229,7 +227,6 @@ pub(super) enum FigureSource {
     MaxRss,
 }
 
-/// Reduction of several matches to one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Derive, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reduction {
@@ -260,19 +257,17 @@ pub(super) struct Check {
     pub(super) equals: Option<Spanned<Bound>>,
 }
 
-/// Part of the output that has to be the same in every sample: all of it (`true`), or the match of a regular
-/// expression.
+/// Part of the output that is the same in every sample: all of it (`true`), or the match of a regular expression.
 #[derive(Debug, Clone)]
 pub(super) enum SameOutput {
     Whole(bool),
     Matching(String),
 }
 
-/// A command: a list of arguments, or one line that is split into arguments.
+/// A list of arguments, or one line that is split into arguments.
 #[derive(Debug, Clone)]
 pub(super) struct CommandWords(pub(super) Vec<String>);
 
-/// A number, or a template that expands to a number.
 #[derive(Debug, Clone)]
 pub(super) enum Bound {
     Number(f64),

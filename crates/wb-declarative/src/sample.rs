@@ -20,14 +20,14 @@ use crate::external;
 const MAX_GROWTH: f64 = 10.0;
 /// Factor by which calibrated work exceeds the minimum time, so that noise does not make a sample shorter.
 pub(super) const MIN_TIME_MARGIN: f64 = 1.1;
-/// Total work of the calibration relative to a sample: one complete run, and earlier ones with a tenth or less of it.
+/// Work of the calibration relative to a sample: one complete run, and earlier ones with a tenth or less of it.
 pub(super) const CALIBRATION_FACTOR: f64 = 1.2;
-/// Share of a run time that CPU time has to account for. Below it, something else may have taken the time, so that
-/// another reading has to agree.
+/// Share of a run time that CPU time has to account for; below it, something else may have taken the time, and another
+/// reading has to agree.
 const MIN_CPU_SHARE: f64 = 0.5;
 /// Factor within which two readings of a run time agree.
 const READING_AGREEMENT: f64 = 1.5;
-/// Maximum number of readings of one amount of work.
+/// Of one amount of work.
 const MAX_READINGS: u32 = 4;
 /// Share of the minimum time below which a sample contradicts the calibration of its work, which is then repeated…
 const MIN_TIME_SHARE: f64 = 0.5;
@@ -37,13 +37,12 @@ const MAX_CALIBRATIONS: u32 = 3;
 const MIN_SLOWDOWN: f64 = 1.1;
 /// Minimum factor by which the run time grows with twice the work, between two runs after the first.
 const MIN_SLOWDOWN_WARM: f64 = 1.5;
-/// Maximum number of bytes recorded of a server's output.
+/// Bytes recorded of a server's output.
 const MAX_SERVER_OUTPUT: usize = 64 << 10;
-/// Amount of output in bytes, and its rate in bytes per second, above which reading it may have slowed the command.
+/// Bytes, and bytes per second, of output above which reading it may have slowed the command.
 const FAST_OUTPUT: (u64, f64) = (1 << 20, 100e6);
 
 impl Definition {
-    /// Takes a sample.
     pub(super) async fn sample(
         &self,
         params: &Params,
@@ -131,7 +130,6 @@ impl Definition {
         }
     }
 
-    /// Runs the command with a part of its work.
     async fn probe(
         &self,
         argv: &CommandTemplate,
@@ -142,8 +140,8 @@ impl Definition {
         self.run(PROBE_NAME, argv, &with_work(bindings, part), attempt).await
     }
 
-    /// Repeats the probe of a run that was not longer than its probe, since other processes may have delayed the probe.
-    /// The last probe counts; earlier ones remain as `probe-1` and so on.
+    /// Repeats a probe that was not shorter than its run, since other processes may have delayed it. The last probe
+    /// counts; earlier ones remain as `probe-1` and so on.
     async fn repeat_delayed_probe(
         &self,
         argv: &CommandTemplate,
@@ -162,7 +160,6 @@ impl Definition {
         Ok(())
     }
 
-    /// Runs the measured command in a new folder.
     async fn run(
         &self,
         name: &str,
@@ -249,17 +246,15 @@ fn is_doubtful(time: RunTime) -> bool {
     time.cpu < MIN_CPU_SHARE * time.elapsed
 }
 
-/// Calibration of the work of a command.
 struct Calibration<'a> {
     definition: &'a Definition,
     argv: &'a CommandTemplate,
     bindings: &'a Bindings<'a>,
-    /// Number of runs so far: they are recorded as `calibration-1` and so on.
+    /// Recorded as `calibration-1` and so on.
     runs: u32,
 }
 
 impl Calibration<'_> {
-    /// Determines the amount of work that takes at least the minimum time.
     async fn calibrate(&mut self, range: WorkRange, attempt: &mut Attempt) -> Result<u64, Failure> {
         let min_seconds = attempt.min_time.seconds().max(1e-3);
         let mut work = range.start;
@@ -283,7 +278,7 @@ impl Calibration<'_> {
         }
     }
 
-    /// Reads how long an amount of work takes, in seconds. A time that would end the calibration, and for which CPU time
+    /// Reads how many seconds an amount of work takes. A time that would end the calibration, and for which CPU time
     /// does not account, counts if a second reading agrees: a program may wait by itself, or may have had to.
     async fn read(&mut self, work: u64, min_seconds: f64, attempt: &mut Attempt) -> Result<f64, Failure> {
         // No single reading of the clock decides.
@@ -310,7 +305,7 @@ impl Calibration<'_> {
         self.definition.run(&name, self.argv, &with_work(self.bindings, work), attempt).await
     }
 
-    /// Makes runs of a sample ones of the calibration.
+    /// Counts processes of a sample as runs of the calibration, and removes the sample's files.
     fn take_over(&mut self, names: &[&str], attempt: &mut Attempt) {
         for name in names {
             // There is no probe of work that cannot be divided.
@@ -323,8 +318,8 @@ impl Calibration<'_> {
         }
     }
 
-    /// Checks that more work takes longer. The first run may have been delayed by other processes or a cold cache: the
-    /// check has three tries, and later runs are also compared with each other.
+    /// Checks that more work takes longer. The first run may have been delayed by other processes or a cold cache:
+    /// there are three tries, and later runs are also compared with each other.
     async fn check_time_grows(&mut self, (work, elapsed): (u64, f64), attempt: &mut Attempt) -> Result<(), Failure> {
         let mut last = (work, elapsed);
         let mut shortest = f64::INFINITY;
@@ -343,7 +338,6 @@ impl Calibration<'_> {
     }
 }
 
-/// Finding for processes that the command left running, by their names.
 fn outlived_finding(names: &[String]) -> Option<String> {
     let distinct: BTreeSet<&str> = names.iter().map(String::as_str).collect();
     let list: Vec<String> = distinct.iter().map(|name| format!("`{name}`")).collect();
@@ -359,7 +353,6 @@ fn outlived_finding(names: &[String]) -> Option<String> {
     ))
 }
 
-/// Finding for output that may have slowed the command.
 fn slow_output_finding(bytes: u64, seconds: f64) -> Option<String> {
     let (min_bytes, max_rate) = FAST_OUTPUT;
     (bytes >= min_bytes && bytes as f64 > max_rate * seconds).then(|| {

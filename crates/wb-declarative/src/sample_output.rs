@@ -12,47 +12,41 @@ use wb_test::{Artefacts, Rejection};
 use super::effort::RunTime;
 use super::raw::FigureSource;
 
-/// Artefact name of the measured process of a sample.
 pub(super) const RUN_NAME: &str = "run";
-/// Artefact name of the probe: the same command with a part of the work.
+/// The same command with a part of the work.
 pub(super) const PROBE_NAME: &str = "probe";
-/// Artefact name of the provenance of a sample.
 pub(super) const PROVENANCE_FILE: &str = "provenance.json";
 
-/// An output of the measured command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OutputSource {
     Stdout,
     Stderr,
-    /// A file, relative to its working directory.
+    /// Relative to the working directory.
     File(String),
 }
 
-/// Inputs of a sample beside its parameters: hashes of definition, programs and files, and how its duration was set.
+/// Inputs of a sample beside its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct SampleProvenance {
     pub(super) definition: String,
-    /// How the duration of the sample was determined.
     pub(super) duration_source: DurationSource,
-    /// Hashes of the built programs.
     #[serde(default)]
     pub(super) built: BTreeMap<String, String>,
-    /// Hashes of the files that the definition refers to, by their paths in it.
+    /// Hashes of files, by their paths in the definition.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
 }
 
-/// How the duration of a sample was determined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "kebab-case")]
 pub(super) enum DurationSource {
-    /// By calibrated work. The probe did a part of it; none if the work cannot be divided.
+    /// Calibrated work. The probe did a part of it; none if the work cannot be divided.
     Work {
         work: u64,
         probe: Option<u64>,
     },
-    /// By the time that was passed to the command.
+    /// The time was passed to the command.
     Time {
         seconds: f64,
     },
@@ -67,10 +61,9 @@ pub(super) struct RecordedProcess {
     #[serde(rename = "elapsed-seconds")]
     pub(super) elapsed: f64,
     pub(super) usage: ResourceUsage,
-    /// Hash of its standard output; none if it was not recorded.
+    /// None if the output was not recorded.
     #[serde(rename = "stdout-sha256")]
     pub(super) stdout_sha256: Option<String>,
-    /// Length of its standard output in bytes.
     #[serde(rename = "stdout-bytes")]
     pub(super) stdout_bytes: Option<u64>,
 }
@@ -81,7 +74,6 @@ impl RecordedProcess {
     }
 }
 
-/// The artefacts of a sample.
 #[derive(Debug)]
 pub(super) struct SampleOutput<'a> {
     pub(super) artefacts: &'a Artefacts,
@@ -89,7 +81,6 @@ pub(super) struct SampleOutput<'a> {
 }
 
 impl SampleOutput<'_> {
-    /// The amount of work that the command did.
     pub(super) fn work(&self) -> Result<f64, String> {
         self.work.map(|work| work as f64).ok_or_else(|| "the amount of work was not recorded".to_owned())
     }
@@ -121,12 +112,10 @@ impl SampleOutput<'_> {
         }
     }
 
-    /// Record of the measured process.
     pub(super) fn measured_process(&self) -> Result<RecordedProcess, String> {
         self.recorded_process(RUN_NAME).map_err(|rejection| rejection.figures)
     }
 
-    /// Record of a process by its name.
     pub(super) fn recorded_process(&self, name: &str) -> Result<RecordedProcess, Rejection> {
         self.artefacts.json(&format!("{name}.process.json"))
     }
@@ -170,7 +159,6 @@ impl OutputSource {
         }
     }
 
-    /// Description for messages.
     pub(super) fn description(&self) -> &str {
         match self {
             Self::Stdout => "standard output",

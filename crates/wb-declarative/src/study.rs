@@ -14,11 +14,10 @@ use super::sample_output::{
 use super::template::{Bindings, Builtin};
 use crate::external::{self, RunnerMetric, RunnerReport};
 
-/// Minimum run time of a command relative to the requested time.
+/// Run time of a command relative to the requested time.
 const MIN_TIMED_SHARE: f64 = 0.9;
 
 impl Definition {
-    /// Evaluates a sample: extracts its metrics, and applies its checks.
     pub(super) fn study(&self, params: &Params, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
         let provenance: SampleProvenance = artefacts.json(PROVENANCE_FILE)?;
         let work = match provenance.duration_source {
@@ -97,7 +96,6 @@ impl Definition {
         Ok(())
     }
 
-    /// Applies the values, checks and findings that a runner reported.
     fn apply_runner_report(&self, measurement: &mut Measurement, report: &RunnerReport) {
         for RunnerMetric { metric, .. } in &report.metrics {
             if self.metrics.iter().all(|definition| definition.metric.key() != *metric) {
@@ -143,7 +141,6 @@ fn set_metric(measurement: &mut Measurement, definition: &MetricDefinition, valu
     }
 }
 
-/// Checks whether the run time depends on the work.
 fn check_effort(
     measurement: &mut Measurement,
     source: &DurationSource,

@@ -1,5 +1,5 @@
-//! Templates of commands and files, with placeholders `{name}` and `{name:format}`; `{{` and `}}` are braces. No shell
-//! is involved.
+//! Templates of commands and files, with placeholders `{name}` and `{name:format}`; `{{` and `}}` are braces. There is
+//! no shell.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,9 +20,9 @@ pub(super) enum Builtin {
     /// A free TCP and UDP port, the same for the preparation and all samples.
     Port,
     DefinitionFolder,
-    /// Number of CPUs that the measured processes may use.
+    /// CPUs that the measured processes may use.
     CpuCount,
-    /// Number of cores of these CPUs.
+    /// Cores of these CPUs.
     CoreCount,
 }
 
@@ -38,12 +38,10 @@ impl Builtin {
         ("core-count", Self::CoreCount),
     ];
 
-    /// Finds a placeholder by name.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(candidate, _)| *candidate == name).map(|(_, builtin)| *builtin)
     }
 
-    /// Names of all placeholders.
     pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
         Self::ALL.iter().map(|(name, _)| *name)
     }
@@ -52,7 +50,7 @@ impl Builtin {
 /// Phase in which a template is expanded; it decides which placeholders are available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Planning: only parameters are available.
+    /// Only parameters are available.
     Plan,
     /// Preparation and cleanup.
     Prepare,
@@ -65,21 +63,18 @@ pub(super) enum Phase {
 pub(super) enum ArgumentShape {
     /// One argument, or a part of one.
     One(ParamKind),
-    /// One argument for each of its values.
+    /// One argument for each value.
     List,
-    /// Its words, as a shell would split them.
+    /// Split as by a shell.
     Words,
-    /// The arguments that the definition gives for each value.
+    /// Arguments that the definition gives for each value.
     Table(BTreeMap<String, Vec<String>>),
 }
 
-/// Names that are available to placeholders.
 #[derive(Debug)]
 pub(super) struct TemplateScope<'a> {
-    /// Parameters by name.
     pub(super) argument_shapes: &'a BTreeMap<String, ArgumentShape>,
     pub(super) phase: Phase,
-    /// Whether the definition has a folder.
     pub(super) has_folder: bool,
 }
 
@@ -106,24 +101,19 @@ enum TemplatePart {
     Placeholder(Variable, ValueFormat),
 }
 
-/// A text with placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Template(Vec<TemplatePart>);
 
-/// A command with placeholders.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CommandTemplate(Vec<Template>);
 
-/// Values of placeholders.
 #[derive(Debug, Clone)]
 pub(super) struct Bindings<'a> {
-    /// The effective parameters.
     pub(super) params: &'a Params,
     pub(super) builtins: BTreeMap<Builtin, ParamValue>,
 }
 
 impl Bindings<'_> {
-    /// Adds a value.
     pub(super) fn with(mut self, builtin: Builtin, value: ParamValue) -> Self {
         self.builtins.insert(builtin, value);
         self
@@ -199,7 +189,6 @@ impl Template {
             .collect()
     }
 
-    /// Whether it has a placeholder for a parameter.
     pub(super) fn uses_param(&self, param: &str) -> bool {
         self.0
             .iter()
@@ -255,7 +244,6 @@ impl Template {
 }
 
 impl CommandTemplate {
-    /// Parses the words of a command.
     pub(super) fn parse(
         words: &[String],
         scope: &TemplateScope<'_>,

@@ -1,5 +1,3 @@
-//! Amounts of work that a definition allows.
-
 use super::raw::WorkLimits;
 use super::template::{Bindings, Template};
 
@@ -9,15 +7,13 @@ pub(super) const PROBE_DIVISOR: u64 = 16;
 /// The amounts of work of a cell: multiples of a step, between two limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WorkRange {
-    /// The first amount to try.
     pub(super) start: u64,
-    /// The largest amount to try.
     pub(super) max: u64,
     pub(super) step: u64,
 }
 
 impl WorkRange {
-    /// The range with the values of a cell: the step is the product of the factors, each rounded up to a whole number.
+    /// The step is the product of the factors, each rounded up to a whole number.
     pub(super) fn new(limits: WorkLimits, factors: &[Template], bindings: &Bindings<'_>) -> Result<Self, String> {
         let mut step = 1u64;
         for factor in factors {

@@ -7,8 +7,7 @@ use miette::{LabeledSpan, SourceCode};
 
 use crate::{SourceText, Suggestion};
 
-/// An error message with its location in a source text, and help. A parser of a part may leave the location to its
-/// caller.
+/// An error message with its location in a source text, and help. Parsers of a part may leave the location to callers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Diagnostic {
@@ -22,12 +21,10 @@ pub struct Diagnostic {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     pub source: SourceText,
-    /// The byte range in it.
     pub span: Range<usize>,
 }
 
 impl Diagnostic {
-    /// Creates a diagnostic without location, label and help.
     pub fn new(message: impl Into<String>) -> Self {
         Self::labelled(message, "")
     }
@@ -37,18 +34,15 @@ impl Diagnostic {
         Self { message: message.into(), label: label.into(), help: None, location: None }
     }
 
-    /// Creates a diagnostic at a location, with a label to show there.
     pub fn at(source: &SourceText, span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> Self {
         Self::labelled(message, label).with_location(source, span)
     }
 
-    /// Sets the location.
     pub(crate) fn with_location(mut self, source: &SourceText, span: Range<usize>) -> Self {
         self.location = Some(Box::new(Location { source: source.clone(), span }));
         self
     }
 
-    /// Sets the label.
     #[must_use]
     pub fn with_label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
@@ -64,14 +58,12 @@ impl Diagnostic {
         }
     }
 
-    /// Sets the help text.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// The message.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -81,7 +73,6 @@ impl Diagnostic {
         &self.label
     }
 
-    /// How to fix the error, if known.
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }
@@ -105,7 +96,6 @@ impl Diagnostic {
         [place.as_deref().unwrap_or_default(), &self.message, help.as_deref().unwrap_or_default()].concat()
     }
 
-    /// Whether both have the same message and location.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let place = |of: &Self| of.location().map(|location| (location.source.name.clone(), location.span.clone()));
         self.message == other.message && place(self) == place(other)

@@ -9,7 +9,6 @@ use crate::Diagnostic;
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// The single errors.
     pub fn as_slice(&self) -> &[Diagnostic] {
         &self.0
     }
@@ -33,8 +32,7 @@ impl fmt::Display for Diagnostics {
 /// The number of errors that are collected: nobody reads more, and each is compared with those before it.
 const MAX_ERRORS: usize = 100;
 
-/// Collects the errors of several independent steps, so that all are reported at once, up to a hundred with a note that
-/// there are more.
+/// Collects the errors of several independent steps, up to a hundred with a note that there are more.
 #[derive(Debug, Default)]
 pub struct DiagnosticCollector(Vec<Diagnostic>);
 
@@ -44,8 +42,7 @@ impl DiagnosticCollector {
         result.map_err(|errors| self.push(errors)).ok()
     }
 
-    /// Collects one or more errors, without duplicates: an error in a key of a whole file is found once for each part
-    /// that uses the key.
+    /// Collects errors, without duplicates: an error in a key of a file is found once for each part that uses the key.
     pub fn push(&mut self, errors: impl Into<Diagnostics>) {
         for error in errors.into().0 {
             if self.0.len() > MAX_ERRORS || self.0.iter().any(|earlier| earlier.is_same(&error)) {
@@ -59,9 +56,6 @@ impl DiagnosticCollector {
     }
 
     /// Fails with all collected errors, if any.
-    ///
-    /// # Errors
-    /// If an error was collected.
     pub fn finish(self) -> Result<(), Diagnostics> {
         if self.0.is_empty() { Ok(()) } else { Err(Diagnostics(self.0)) }
     }

@@ -15,7 +15,6 @@ const MAX_LINE: usize = 100;
 const CONTEXT_BEFORE: usize = 24;
 /// Number of characters shown of a longer line.
 const WINDOW: usize = 76;
-/// Marks the omitted rest of a line.
 const ELLIPSIS: &str = "…";
 
 /// Renders the source lines around a diagnostic, without its message and help; empty if it has no location.
@@ -38,7 +37,6 @@ fn render(labelled: &LabelledSource<'_>, colour: bool) -> String {
     text.lines().skip_while(|line| !line.contains('╭')).map(|line| format!("{line}\n")).collect()
 }
 
-/// A label in a source, without a message.
 struct LabelledSource<'a> {
     code: &'a dyn SourceCode,
     label: LabeledSpan,
@@ -90,8 +88,7 @@ impl SourceCode for SourceWindow {
     }
 }
 
-/// Cuts out a window around a position if one of the shown lines is too long. Returns the window and the position in
-/// it.
+/// Cuts out a window around a position if one of the shown lines is too long; also returns the position in it.
 fn cut_source(source: &SourceText, label: &LabeledSpan) -> Option<(SourceWindow, LabeledSpan)> {
     let shown = source.read_span(label.inner(), 1, 1).ok()?;
     let exact = source.read_span(label.inner(), 0, 0).ok()?;

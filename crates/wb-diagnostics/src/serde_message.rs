@@ -74,10 +74,8 @@ pub struct UnknownName<'a> {
     pub expected: Vec<&'a str>,
 }
 
-/// The kind of an unknown name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownKind {
-    /// A key of a table.
     Field,
     Variant,
 }
@@ -92,7 +90,6 @@ impl<'a> UnknownName<'a> {
         Some(Self { kind, given: names.next()?, expected: names.collect() })
     }
 
-    /// The most similar valid name.
     pub fn suggestion(&self) -> Option<Suggestion> {
         suggest(self.given, &self.expected)
     }

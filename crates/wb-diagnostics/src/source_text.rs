@@ -1,5 +1,3 @@
-//! Texts that users write, and positions in them.
-
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,7 +30,6 @@ impl fmt::Display for Position {
 }
 
 impl SourceText {
-    /// Creates a source with this name and text.
     pub fn new(name: &str, text: &str) -> Self {
         Self { name: name.into(), text: text.into() }
     }
@@ -55,7 +52,6 @@ impl SourceText {
         Some(start + first..start + content.trim_end().len().max(first))
     }
 
-    /// Gives a diagnostic its location: a byte range of this text.
     pub fn locate(&self, span: Range<usize>, diagnostic: Diagnostic) -> Diagnostic {
         diagnostic.with_location(self, span)
     }

@@ -1,5 +1,3 @@
-//! Spelling suggestions.
-
 use std::fmt;
 
 /// A known name that is similar to an unknown one; displayed as ``did you mean `NAME`?``.
@@ -7,12 +5,10 @@ use std::fmt;
 pub struct Suggestion(String);
 
 impl Suggestion {
-    /// Suggests a name.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
 
-    /// The suggested name.
     pub fn name(&self) -> &str {
         &self.0
     }
@@ -24,10 +20,9 @@ impl fmt::Display for Suggestion {
     }
 }
 
-/// The candidate most similar to `given`, if one is similar enough, regardless of case.
-///
-/// Similar is a Damerau–Levenshtein distance of at most a third of the longer name, or `given` being the beginning of
-/// the candidate. The longer name counts, so that a superfluous letter is no worse than a missing one.
+/// The candidate most similar to `given`, if one is similar enough, regardless of case: at a Damerau–Levenshtein
+/// distance of at most a third of the longer name, or beginning with `given`. The longer name counts, so that a
+/// superfluous letter is no worse than a missing one.
 pub fn suggest<S: AsRef<str>>(given: &str, candidates: impl IntoIterator<Item = S>) -> Option<Suggestion> {
     let given = given.to_ascii_lowercase();
     let nearest = candidates
@@ -53,7 +48,6 @@ fn distance(given: &str, candidate: &str) -> Option<usize> {
     (distance <= limit && distance < longer).then_some(distance)
 }
 
-/// A help text that begins with the suggestion, if there is one.
 pub fn help_with_suggestion(suggestion: Option<&Suggestion>, help: &str) -> String {
     suggestion.map_or_else(|| help.to_owned(), |suggestion| format!("{suggestion} {help}"))
 }

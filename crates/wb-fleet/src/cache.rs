@@ -4,21 +4,17 @@ use wb_agent::{Command, EntryKind, Fault, Worker, WorkerError};
 use wb_model::{Bytes, Nanos};
 use wb_sys::user_folders;
 
-/// A deployed program in the cache of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CachedProgram {
     /// SHA-256 of its content, which is the name of its folder.
     pub sha256: String,
     pub folder: String,
     pub size: Bytes,
-    /// Time when it was last deployed, checked or started, in seconds since 1970; none if the file system does not
-    /// record it.
+    /// Seconds since 1970 of its last deployment, check or start; none if the file system does not record it.
     pub last_used_s: Option<u64>,
-    /// Whether the agent runs from it.
     pub in_use: bool,
 }
 
-/// Time limit of a command that lists or removes programs.
 const COMMAND_LIMIT: Nanos = Nanos(60_000_000_000);
 
 /// Shell script that removes folders, and their parents if empty; the user's cache only if it was created by us.
@@ -29,8 +25,7 @@ const REMOVE_SCRIPT: &str = r#"
     rmdir "$cache" "${cache%/*}" ${above:+"$above"} 2>/dev/null; true
 "#;
 
-/// Lists the programs in the cache of a worker's host. On the local machine these are the ones that other controllers
-/// have deployed.
+/// Programs in the cache of a worker's host; on the local machine, those that other controllers have deployed.
 pub async fn list(worker: &Worker) -> Result<Vec<CachedProgram>, WorkerError> {
     let Some((cache, own)) = cache_location(worker) else { return Ok(Vec::new()) };
     let entries = match worker.list(&cache).await {
@@ -54,7 +49,6 @@ fn is_missing(error: &WorkerError) -> bool {
     matches!(error.fault(), Some(Fault::File { missing: true, .. }))
 }
 
-/// Reads when programs were last read or written.
 async fn read_last_used(worker: &Worker, programs: &mut [CachedProgram]) -> Result<(), WorkerError> {
     if programs.is_empty() {
         return Ok(());
@@ -82,7 +76,7 @@ pub async fn remove(worker: &Worker, programs: &[CachedProgram]) -> Result<(), W
     worker.run(Command::new(argv), COMMAND_LIMIT).await.map(drop)
 }
 
-/// Returns the cache folder of a worker's host, and the hash of the program that its agent runs from there, if it does.
+/// The cache folder of a worker's host, and the hash of the program that its agent runs from there, if it does.
 fn cache_location(worker: &Worker) -> Option<(String, Option<String>)> {
     let running = || {
         let (folder, _) = worker.program().rsplit_once('/')?;
@@ -94,7 +88,7 @@ fn cache_location(worker: &Worker) -> Option<(String, Option<String>)> {
     running().or_else(local)
 }
 
-/// Returns the cache folder of this machine, used when it is a host of other controllers.
+/// The cache of this machine when it is a host of other controllers.
 fn local_cache_folder() -> Option<String> {
     user_folders::cache()?.join("agent").into_os_string().into_string().ok()
 }

@@ -1,5 +1,3 @@
-//! Connecting to hosts: from an address to a worker.
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,19 +16,15 @@ use crate::program::Program;
 use crate::progress::{Progress, Transfer};
 use crate::ssh::{Session, Ssh};
 
-/// Options for connecting to hosts.
 #[derive(Debug, Clone)]
 pub struct ConnectOptions {
     pub ssh: PathBuf,
     /// Alternative ssh configuration, as for `ssh -F`.
     pub ssh_config: Option<PathBuf>,
-    /// Whether to use the host exclusively.
     pub exclusive: bool,
-    /// Whether root privileges on the host are required.
     pub needs_root: bool,
     /// Idle timeout of agent and controller.
     pub idle_timeout: Duration,
-    /// Observer of the transfer of the program.
     pub progress: Progress,
 }
 
@@ -47,10 +41,8 @@ impl Default for ConnectOptions {
     }
 }
 
-/// Warning about a connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectWarning {
-    /// The agent has no root privileges, but those of this user.
     #[error(
         "is used as {0} without root privileges: knobs, cgroups and profiles other than Localhost are not available"
     )]
@@ -59,7 +51,6 @@ pub enum ConnectWarning {
     HostKeyNotChecked,
 }
 
-/// A connected host.
 #[derive(Debug)]
 pub struct ConnectedHost {
     pub host: Host,
@@ -68,18 +59,16 @@ pub struct ConnectedHost {
     pub worker: Worker,
     pub rights: Privileges,
     pub kernel: String,
-    /// Path of the program on it.
+    /// Its path on the host.
     pub program: String,
     /// Transfer of the program; none if it was cached there.
     pub transfer: Option<Transfer>,
     pub warnings: Vec<ConnectWarning>,
 }
 
-/// Connects to a host: logs in, probes it, deploys the program if it is missing, and starts the agent.
-///
-/// # Errors
-/// Within [`CONNECT_TIMEOUT`](crate::limits::CONNECT_TIMEOUT) if the host does not respond, within
-/// [`RESPONSE_TIMEOUT`] if it stops responding after that.
+/// Connects to a host: logs in, probes it, deploys the program if it is missing, and starts the agent. Fails within
+/// [`CONNECT_TIMEOUT`](crate::limits::CONNECT_TIMEOUT) if the host does not respond, within [`RESPONSE_TIMEOUT`] if it
+/// stops responding after that.
 pub async fn connect(host: &Host, program: &Program, options: &ConnectOptions) -> Result<ConnectedHost, FleetError> {
     let failed = |kind| fleet_error(host, options, kind);
     let (owned, program, options) = (host.clone(), program.clone(), options.clone());
@@ -87,8 +76,8 @@ pub async fn connect(host: &Host, program: &Program, options: &ConnectOptions) -
     in_background(connecting).await.map_err(failed)
 }
 
-/// Connects to all hosts concurrently; the results are in the order of the hosts. All are probed before the program is sent
-/// to any: a machine that has two names is refused under the second one.
+/// Connects to all hosts concurrently; the results are in their order. All are probed before the program is sent to
+/// any: a machine that has two names is refused under the second one.
 pub async fn connect_all(
     hosts: &[Host],
     program: &Program,
@@ -121,7 +110,6 @@ fn fleet_error(host: &Host, options: &ConnectOptions, kind: ConnectErrorKind) ->
     }
 }
 
-/// Executes on the runtime that keeps connections alive.
 async fn in_background<T: Send + 'static>(
     connecting: impl Future<Output = Result<T, ConnectErrorKind>> + Send + 'static,
 ) -> Result<T, ConnectErrorKind> {
@@ -129,7 +117,6 @@ async fn in_background<T: Send + 'static>(
     runtime.spawn(connecting).await.unwrap_or_else(|error| Err(ConnectErrorKind::Lost(error.to_string())))
 }
 
-/// Executes all concurrently; the results are in their order.
 async fn all<T: Send + 'static>(futures: impl Iterator<Item = impl Future<Output = T> + Send + 'static>) -> Vec<T> {
     let mut tasks = tokio::task::JoinSet::new();
     for (index, future) in futures.enumerate() {
@@ -140,7 +127,6 @@ async fn all<T: Send + 'static>(futures: impl Iterator<Item = impl Future<Output
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Refuses each host that is the same machine as one before it.
 fn refuse_same_machines(probed: &mut [Result<ProbedHost, ConnectErrorKind>]) {
     let mut machines: BTreeMap<String, WorkerName> = BTreeMap::new();
     for result in probed {
@@ -156,8 +142,8 @@ fn refuse_same_machines(probed: &mut [Result<ProbedHost, ConnectErrorKind>]) {
     }
 }
 
-/// Changes the error of each host that was refused because this process is connected to it under another name, so that
-/// it gives that name: the holder is the agent of that connection.
+/// Makes an error name the other host where this process holds the refused machine under another name: the holder is
+/// the agent of that connection.
 async fn report_same_hosts(results: &mut [Result<ConnectedHost, FleetError>]) {
     let own_agent = |error: &FleetError| match error.kind.as_ref() {
         ConnectErrorKind::InUse(Some(holder)) if holder.controller == Controller::current() => Some(holder.agent),
@@ -181,7 +167,6 @@ async fn report_same_hosts(results: &mut [Result<ConnectedHost, FleetError>]) {
     }
 }
 
-/// Maximum size of `/proc/self/stat`.
 const MAX_STAT_SIZE: Bytes = Bytes(4096);
 
 /// A host after the login, before anything is changed on it.

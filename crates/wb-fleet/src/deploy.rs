@@ -1,10 +1,10 @@
 //! Deploys the agent program to a host's cache and starts it.
 //!
 //! The program is stored once per content as `${XDG_CACHE_HOME:-~/.cache}/weighbridge/agent/SHA256/weighbridge` (mode
-//! 0700): written to a temporary file, renamed, and checked against its hash before a start, unless it is unchanged since the last one. It is used only if no
-//! other user can replace it in between: each level of its path belongs to root or the user, and nobody else can write
-//! there. Only tools that every system has are used: a shell, `ls`, `head`, `sha256sum`, `touch`, `df` and `awk`. If
-//! `gzip` exists, the transfer is compressed.
+//! 0700): written to a temporary file, renamed, and checked against its hash before a start, unless it is unchanged
+//! since the last one. It is used only if no other user can replace it in between: each level of its path belongs to
+//! root or the user, and nobody else can write there. Only tools that every system has are used: a shell, `ls`, `head`,
+//! `sha256sum`, `touch`, `df` and `awk`. If `gzip` exists, the transfer is compressed.
 
 use std::time::Duration;
 
@@ -27,14 +27,14 @@ pub enum Privileges {
     User,
 }
 
-/// Description of a host, probed before anything is changed on it.
+/// What a host is like, before anything is changed on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HostProbe {
     pub(crate) kernel: String,
     pub(crate) user: String,
     pub(crate) rights: Privileges,
     pub(crate) folder: String,
-    /// What two names of one machine have in common; empty if it is not known.
+    /// The same for all names of one machine; empty if it is not known.
     pub(crate) machine: String,
     architecture: String,
     sudo_message: String,
@@ -43,7 +43,6 @@ pub(crate) struct HostProbe {
 const SCRIPT: &str = include_str!("bootstrap.sh");
 /// First line that the script prints; login scripts may have printed others before.
 const GREETING: &str = "weighbridge-host 1";
-/// Maximum number of lines that login scripts may print.
 const MAX_BANNER_LINES: usize = 1000;
 /// Maximum length of a line of the script, in bytes.
 const MAX_LINE_SIZE: u64 = 16 << 10;
@@ -53,7 +52,6 @@ const CHUNK: usize = 256 << 10;
 const STORE_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Program {
-    /// Sends the script and reads the description of the host.
     pub(crate) async fn probe(&self, session: &mut Session) -> Result<HostProbe, ConnectErrorKind> {
         let script = format!("sha256={}\n{SCRIPT}main\n", self.sha256());
         // If the write fails, ssh has exited, and its message is reported below.
@@ -163,7 +161,7 @@ impl Program {
         Ok(transfer)
     }
 
-    /// The error in a line of the script that ends it.
+    /// The error in the line with which the script ends.
     fn refusal(&self, probe: &HostProbe, free: Option<Bytes>, line: &str) -> ConnectErrorKind {
         let folder = probe.folder.clone();
         let (word, message) = line.split_once(' ').unwrap_or((line, ""));
@@ -186,7 +184,6 @@ impl Program {
 }
 
 impl HostProbe {
-    /// Returns the requirement that the host does not meet, if any.
     pub(crate) fn check_requirements(&self, needs_root: bool) -> Option<ConnectErrorKind> {
         if self.architecture != std::env::consts::ARCH {
             return Some(ConnectErrorKind::Architecture {
@@ -205,7 +202,6 @@ impl HostProbe {
     }
 }
 
-/// Reads the field of this name from the host's description.
 async fn read_field(session: &mut Session, name: &str) -> Result<String, ConnectErrorKind> {
     let line = timeout(RESPONSE_TIMEOUT, read_line(session)).await;
     let line = line.map_err(|_| timeout_error(session, RESPONSE_TIMEOUT))??;
@@ -219,7 +215,6 @@ fn timeout_error(session: &Session, limit: Duration) -> ConnectErrorKind {
     ConnectErrorKind::TimedOut { limit, message: session.process.stderr().trim().to_owned() }
 }
 
-/// Reads the next line, or returns the reason why there is none.
 async fn read_line(session: &mut Session) -> Result<String, ConnectErrorKind> {
     let mut bytes = Vec::new();
     let read = (&mut session.input).take(MAX_LINE_SIZE).read_until(b'\n', &mut bytes).await;

@@ -1,24 +1,18 @@
-//! Strips symbols and debug information from ELF programs.
-//!
-//! Only the segments named by the program headers of an ELF file are loaded; sections (symbols, debug information)
-//! serve tools. Linkers place debug information and symbols after the last segment, so a copy up to there whose header
-//! names no sections runs like the complete file (System V ABI, chapter 4, Object Files).
+//! Strips symbols and debug information from ELF programs. Only the segments named by the program headers are loaded;
+//! sections (symbols, debug information) serve tools, and linkers place them after the last segment. So a copy up to
+//! there whose header names no sections runs like the complete file (System V ABI, chapter 4, Object Files).
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// Length of the file header of 64-bit files, in bytes.
 const HEADER_SIZE: usize = 64;
-/// Length of a program header, in bytes.
 const PROGRAM_HEADER_SIZE: u64 = 56;
 /// Magic bytes of a 64-bit little-endian file.
 const MAGIC: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
 /// Ranges of the header that hold the offset and the number of the sections.
 const SECTION_FIELDS: [std::ops::Range<usize>; 2] = [40..48, 60..64];
 
-/// Returns a stripped copy of a program; none if the file is not an ELF program, or has nothing to strip.
-///
-/// # Errors
-/// If the file cannot be read.
+/// A stripped copy of a program; none if the file is not an ELF program, or has nothing to strip.
 pub(crate) fn strip(file: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
     let length = file.seek(SeekFrom::End(0))?;
     let Some(header) = read_range(file, 0, HEADER_SIZE as u64, length)? else { return Ok(None) };

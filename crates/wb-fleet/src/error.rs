@@ -1,5 +1,3 @@
-//! Errors of connecting to a host.
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,47 +12,40 @@ pub const SEPARATE_HOSTS: &str = "hosts that share a kernel on purpose, in names
     their own: /var/lib/weighbridge, where an agent keeps what it will revert, and WEIGHBRIDGE_LOCKS, such as `SetEnv \
     WEIGHBRIDGE_LOCKS=FOLDER` in each sshd_config";
 
-/// Error of connecting to a host.
 #[derive(Debug, thiserror::Error)]
 #[error("`{host}` ({address}) {kind}")]
 pub struct FleetError {
     pub host: WorkerName,
     pub address: Address,
-    /// The alternative ssh configuration that was used, if any.
     pub ssh_config: Option<PathBuf>,
     pub kind: Box<ConnectErrorKind>,
 }
 
-/// Cause of a failed connection.
+/// Cause of a failed connection; a text is the message of ssh or of the host, unless it is described.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectErrorKind {
-    /// The host does not respond, or refuses the connection, with the message of ssh.
+    /// It does not respond, or refuses the connection.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
     #[error("has an unknown host name: {0}")]
     UnknownHostName(String),
-    /// The host accepts none of the user's keys, with the message of ssh.
     #[error("refused your authentication: {0}")]
     AuthenticationFailed(String),
-    /// The host key is not in the known hosts, with the message of ssh.
     #[error("has an unknown host key: {0}")]
     UnknownHostKey(String),
-    /// The host key differs from the one in the known hosts.
     #[error("has a changed host key and may be another machine: {message}")]
     HostKeyChanged {
         message: String,
         /// The known hosts file with the old key, if ssh named it.
         file: Option<String>,
     },
-    /// Another failure of ssh, with its message.
+    /// Any other failure of ssh.
     #[error("cannot be reached over ssh: {0}")]
     Ssh(String),
-    /// Login succeeds, but the shell exits without running a command, with the last message of the host or of ssh.
     #[error("accepts your login but runs no commands: {0}")]
     NoShell(String),
     #[error("cannot be reached: cannot start ssh: {0}")]
     SshNotStarted(std::io::Error),
-    /// The host does not respond in time.
     #[error("did not respond within {} s{}", .limit.as_secs(), message_suffix(.message))]
     TimedOut {
         limit: Duration,
@@ -67,12 +58,7 @@ pub enum ConnectErrorKind {
     #[error("runs Linux {}, expected {}.{} or newer", .0, MIN_KERNEL.0, MIN_KERNEL.1)]
     Kernel(String),
     #[error("has not enough space for the program in {folder}: {} required, {free} free", Bytes(required.0.div_ceil(1 << 20) << 20))]
-    NoSpace {
-        folder: String,
-        /// The size of the program.
-        required: Bytes,
-        free: Bytes,
-    },
+    NoSpace { folder: String, required: Bytes, free: Bytes },
     #[error("cannot store the program in {folder}: {message}")]
     Store { folder: String, message: String },
     #[error("would start the program where another user can replace it, in {folder}: {reason}")]
@@ -83,28 +69,24 @@ pub enum ConnectErrorKind {
     },
     #[error("cannot receive the program: cannot compress it: {0}")]
     Compress(std::io::Error),
-    /// Root privileges are required, and sudo refuses them.
     #[error("grants no root privileges to {user}: {message}")]
     NoSudo {
         /// The user on the host.
         user: String,
         message: String,
     },
-    /// Another controller uses it exclusively.
     #[error("is in use by {}", .0.as_ref().map_or("another controller".to_owned(), AgentSession::to_string))]
     InUse(Option<AgentSession>),
-    /// This process is already connected to the same machine under another name, with the other name.
+    /// This process is already connected to the same machine, under this name.
     #[error("is the same machine as `{0}`")]
     SameHost(WorkerName),
     /// Its agent does not start, or the handshake fails.
     #[error("cannot start the agent: {0}")]
     Agent(#[source] WorkerError),
-    /// The connection is lost, with the reason.
     #[error("is lost: {0}")]
     Lost(String),
 }
 
-/// How the cache of a host is moved to a place where it is accepted.
 const MOVE_CACHE: &str =
     "XDG_CACHE_HOME on the host moves the cache, to a folder that only its user and root can change";
 
@@ -113,7 +95,6 @@ fn message_suffix(message: &str) -> String {
 }
 
 impl FleetError {
-    /// Advice for the user, if there is any.
     pub fn help(&self) -> Option<String> {
         let command = self.ssh_command_line();
         let limit = CONNECT_TIMEOUT.as_secs();
@@ -189,7 +170,6 @@ impl FleetError {
         shell_words::join(["ssh".to_owned()].into_iter().chain(config).chain(self.address.arguments()))
     }
 
-    /// Returns the name of the host in the known hosts file.
     fn known_hosts_name(&self) -> String {
         match self.address.port {
             Some(port) if port != 22 => format!("[{}]:{port}", self.address.host),

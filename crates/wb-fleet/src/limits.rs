@@ -1,5 +1,3 @@
-//! Limits of connections to hosts.
-
 use std::time::Duration;
 
 /// Connect timeout of ssh.

@@ -25,9 +25,6 @@ pub struct Program {
 
 impl Program {
     /// Reads a program and strips its symbols and debug information if it runs without them.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn read(path: &Path) -> io::Result<Self> {
         let stripped = elf::strip(&mut File::open(path)?)?.filter(|program| is_runnable(program));
         let content = match stripped {
@@ -53,15 +50,11 @@ impl Program {
         self.content.len() as u64
     }
 
-    /// The uncompressed content.
     pub fn uncompressed(&self) -> &[u8] {
         &self.content
     }
 
     /// The content compressed by gzip (RFC 1952), once for all hosts.
-    ///
-    /// # Errors
-    /// If it cannot be compressed.
     pub fn compressed(&self) -> io::Result<&[u8]> {
         if let Some(compressed) = self.compressed.get() {
             return Ok(compressed);

@@ -1,23 +1,18 @@
-//! Progress of the transfer of the program to hosts.
-
 use std::fmt;
 use std::sync::Arc;
 
 use wb_model::WorkerName;
 
-/// State of the transfer of the program to a host.
+/// State of the transfer of the program to a host, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// Bytes sent so far.
     pub sent: u64,
-    /// Bytes to send in total.
     pub total: u64,
     /// Size of the program on the host, in bytes.
     pub size: u64,
 }
 
 impl Transfer {
-    /// Whether the transfer is compressed.
     pub fn is_compressed(&self) -> bool {
         self.total < self.size
     }

@@ -1,7 +1,7 @@
 //! Anonymous memory that all requests share, and that grows and shrinks while they use it.
 //!
-//! Address space is reserved once; only the number of pages in use changes. So a request needs no lock: one that still
-//! touches a page beyond a smaller size gets an empty page, which is released at the next period.
+//! Address space is reserved once, and only the number of pages in use changes. So a request needs no lock: one that
+//! still touches a page beyond a smaller size gets an empty page, which is released at the next period.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -12,10 +12,8 @@ use rustix::mm;
 use crate::content::{PageContent, WORDS};
 use crate::{HashdError, PAGE};
 
-/// What a request does with the pages that it touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Touch {
-    /// Reads whole pages.
     Whole,
     /// Reads the first word of each page: enough to need the page.
     FirstWord,
@@ -79,7 +77,7 @@ impl AnonymousMemory {
         self.pages.load(Ordering::Relaxed) * PAGE
     }
 
-    /// Reads pages into `buffer` from the page `first` on, as far as there are pages, and writes to each page if requested.
+    /// Reads pages into `buffer` from the page `first` on, as far as there are pages, and writes to each if `is_write`.
     /// Returns a checksum of the first words of the pages.
     pub(crate) fn touch_chunk(&self, first: u64, is_write: bool, touch: Touch, buffer: &mut [u8]) -> u64 {
         let first = usize::try_from(first).unwrap_or(usize::MAX);
@@ -100,14 +98,13 @@ impl AnonymousMemory {
         checksum
     }
 
-    /// Fills a page in use that is empty.
     pub(crate) fn fill_page(&self, page: u64) {
         if page < self.pages() {
             self.filled_words(page as usize);
         }
     }
 
-    /// The words of a page, which is filled first if it is empty.
+    /// Fills the page first if it is empty.
     fn filled_words(&self, page: usize) -> &[AtomicU64; WORDS] {
         let words = self.words(page);
         if words[0].load(Ordering::Relaxed) == 0 {
@@ -119,7 +116,6 @@ impl AnonymousMemory {
         words
     }
 
-    /// The words of a page.
     fn words(&self, page: usize) -> &[AtomicU64; WORDS] {
         assert!(page < self.capacity);
         // SAFETY: the page lies within the mapping, which is readable, writable and aligned to a page, and lives as long

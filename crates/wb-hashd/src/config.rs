@@ -48,7 +48,6 @@ impl Default for HashdConfig {
     }
 }
 
-/// What happens while it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HashdEvent {
     /// The footprint was determined, and test files are created.
@@ -57,14 +56,12 @@ pub enum HashdEvent {
         memory: u64,
         /// Bytes of test files that are written.
         created: u64,
-        /// Their folder.
         dir: PathBuf,
     },
     Filling {
-        /// Bytes of it that fit into memory.
+        /// Bytes of the footprint that fit into memory.
         bytes: u64,
     },
     Started,
-    /// A period is over.
     Report(Box<HashdReport>),
 }

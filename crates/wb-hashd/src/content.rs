@@ -2,9 +2,8 @@
 
 use crate::PAGE;
 
-/// Words of a page.
 pub(crate) const WORDS: usize = PAGE / size_of::<u64>();
-/// Words of a block of 512 bytes, each of which has a random and an empty part.
+/// A block of 512 bytes has a random and an empty part.
 const BLOCK_WORDS: usize = 64;
 
 /// Pseudo-random pages (SplitMix64), of which a part is zero so that they compress.
@@ -14,7 +13,7 @@ pub(crate) struct PageContent {
 }
 
 impl PageContent {
-    /// Pages of which this part is zero, from 0 to 1.
+    /// `compressibility` is the part that is zero, from 0 to 1.
     pub(crate) fn new(compressibility: f64) -> Self {
         Self { random_words: (BLOCK_WORDS as f64 * (1.0 - compressibility)).round() as usize }
     }
@@ -24,7 +23,7 @@ impl PageContent {
         BLOCK_WORDS - self.random_words
     }
 
-    /// A word of a page. The first one is never zero: that marks an empty page.
+    /// The first word of a page is never zero: that marks an empty page.
     pub(crate) fn word(self, page: u64, index: usize) -> u64 {
         if index % BLOCK_WORDS >= self.random_words {
             return u64::from(index == 0);
@@ -38,7 +37,7 @@ impl PageContent {
         if index == 0 { word.max(1) } else { word }
     }
 
-    /// Fills whole pages, of which `first` is the number of the first one.
+    /// Fills whole pages, numbered from `first`.
     pub(crate) fn fill(self, first: u64, bytes: &mut [u8]) {
         for (page, bytes) in (first..).zip(bytes.chunks_exact_mut(PAGE)) {
             for (index, word) in bytes.chunks_exact_mut(size_of::<u64>()).enumerate() {

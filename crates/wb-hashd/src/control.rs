@@ -1,21 +1,21 @@
 //! The controllers: from the figures of a period to the concurrency of the next one.
 //!
-//! The latency controller moves a limit of the concurrency, the rate controller the concurrency below it. Whichever does
-//! not determine the result forgets its sum of errors, so that it starts without a backlog when it is its turn.
+//! The latency controller moves a limit of the concurrency, the rate controller the concurrency below it. Whichever
+//! does not determine the result forgets its sum of errors, so that it starts without a backlog when it is its turn.
 
 use std::time::Duration;
 
 use crate::{HashdParams, PidGains};
 
-/// The concurrency never becomes zero: it could not be multiplied to anything else. A hundredth is one request in flight
-/// for one part in a hundred of the time.
+/// The concurrency never becomes 0, because it is changed by multiplication. A hundredth is one request in flight for a
+/// hundredth of the time.
 const MIN_CONCURRENCY: f64 = 0.01;
-/// With fewer requests expected in a period than this, their number is too random for a controller.
+/// With fewer requests expected in a period, their number is too random for a controller.
 const MIN_REQUESTS: f64 = 10.0;
-/// The latency of a period in which nothing was completed, relative to the target.
+/// Latency of a period in which nothing was completed, relative to the target.
 const STALLED: f64 = 10.0;
 
-/// A PID controller for a setpoint of 1, whose terms are each limited to ±`limit`, and their sum to ±1.
+/// A PID controller for a setpoint of 1. Each of its terms is limited to ±`limit`, and their sum to ±1.
 #[derive(Clone, Debug)]
 struct Pid {
     gains: PidGains,
@@ -29,7 +29,6 @@ impl Pid {
         Self { gains, limit, integral: 0.0, previous: None }
     }
 
-    /// The output for a measured value.
     fn update(&mut self, measured: f64) -> f64 {
         let limit = |term: f64| term.clamp(-self.limit, self.limit);
         let error = 1.0 - measured;
@@ -50,33 +49,31 @@ impl Pid {
     }
 }
 
-/// What was measured in a period.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measurement {
     /// Completed requests per second.
     pub(crate) rps: f64,
-    /// The controlled quantile of the latency; `None` if nothing was completed.
+    /// Controlled quantile; `None` if nothing was completed.
     pub(crate) latency: Option<Duration>,
-    /// The mean latency; `None` if nothing was completed.
+    /// `None` if nothing was completed.
     pub(crate) mean_latency: Option<Duration>,
-    /// Requests in flight at the end of the period.
+    /// At the end of the period.
     pub(crate) in_flight: usize,
 }
 
-/// The concurrency, and the controllers that change it.
 #[derive(Clone, Debug)]
 pub(crate) struct ConcurrencyControl {
     latency: Pid,
     rate: Pid,
     concurrency: f64,
     limit: f64,
-    /// Mean latency of the last period with requests, in seconds. A worker's pause is in proportion to its own latency,
-    /// which is one of these, so that their noise cancels out.
+    /// In seconds, of the last period with requests. A worker's pause is in proportion to its own latency, which is one
+    /// of these, so that their noise cancels out.
     mean_latency: Option<f64>,
 }
 
 impl ConcurrencyControl {
-    /// Starts with this concurrency, and no limit below the maximum.
+    /// Starts without a limit below the maximum.
     pub(crate) fn new(params: &HashdParams, concurrency: f64) -> Self {
         let max = f64::from(params.concurrency_max);
         Self {
@@ -100,17 +97,16 @@ impl ConcurrencyControl {
         self.concurrency
     }
 
-    /// Maximum that the latency permits.
+    /// Maximum concurrency that the latency permits.
     pub(crate) fn limit(&self) -> f64 {
         self.limit
     }
 
-    /// Whether the latency, not the rate, determines the concurrency.
+    /// The latency, not the rate, determines the concurrency.
     fn is_limited(&self) -> bool {
         self.concurrency >= self.limit
     }
 
-    /// Adjusts the concurrency to what was measured.
     pub(crate) fn update(&mut self, params: &HashdParams, measured: Measurement) {
         let max = f64::from(params.concurrency_max);
         if let Some(latency) = self.relative_latency(params, measured) {

@@ -8,14 +8,11 @@ use wb_sys::PathError;
 use crate::ParamError;
 use crate::size::format_size;
 
-/// Why the workload could not be started, or was ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HashdError {
-    /// A parameter outside its limits.
     #[error(transparent)]
     Param(#[from] ParamError),
-    /// The footprint of files does not fit into the folder's file system.
     #[error(
         "cannot create {} of test files in {}: {} are free",
         format_size(*required), path.display(), format_size(*free)
@@ -23,7 +20,6 @@ pub enum HashdError {
     DiskSpace {
         /// Bytes that have to be written.
         required: u64,
-        /// Bytes that are free.
         free: u64,
         path: PathBuf,
     },
@@ -34,21 +30,14 @@ pub enum HashdError {
     Memory {
         /// Bytes that requests would touch.
         required: u64,
-        /// Bytes that are available.
         available: u64,
     },
     #[error(transparent)]
     File(#[from] PathError),
-    /// Test files that could not be read while the footprint was filled.
     #[error("cannot read a test file: {source}")]
     Read { source: io::Error },
-    /// Address space could not be reserved.
     #[error("cannot map {} of memory: {source}", format_size(*bytes as u64))]
-    Map {
-        /// The requested bytes.
-        bytes: usize,
-        source: io::Error,
-    },
+    Map { bytes: usize, source: io::Error },
     #[error("cannot start a thread: {source}")]
     Thread { source: io::Error },
     /// It was cancelled before it had started.
@@ -57,7 +46,6 @@ pub enum HashdError {
 }
 
 impl HashdError {
-    /// For `map_err`: the error of an operation on a file.
     pub(crate) fn file(operation: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + Copy {
         move |source| PathError::new(operation, path)(source).into()
     }

@@ -8,12 +8,11 @@ use crate::size::SystemMemory;
 use crate::test_files::TestFiles;
 use crate::{HashdError, PAGE};
 
-/// Pages of files that are read at once.
 const BLOCK_PAGES: u64 = 256;
 /// Pages of memory after which a cancellation is noticed.
 const CHECK_INTERVAL: u64 = 1024;
 
-/// The centre of the footprint that is filled, in pages.
+/// The centre of the footprint that is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FillPlan {
     anon_pages: u64,
@@ -35,15 +34,11 @@ impl FillPlan {
         Self { anon_pages, file_pages: self.file_pages.min(pages - anon_pages) }
     }
 
-    /// Its size in bytes.
     pub(crate) fn bytes(self) -> u64 {
         (self.anon_pages + self.file_pages) * PAGE as u64
     }
 
-    /// Fills it, until it is cancelled.
-    ///
-    /// # Errors
-    /// If it is cancelled, or a file cannot be read.
+    /// Fails if it is cancelled, or a file cannot be read.
     pub(crate) fn fill(
         self,
         memory: &AnonymousMemory,

@@ -6,15 +6,15 @@ use crate::size::SystemMemory;
 use crate::work_folder::WorkFolder;
 use crate::{HashdError, HashdParams, PAGE, ParamError};
 
-/// The footprint, relative to the memory of the machine, unless one is given and if there is room for it.
+/// Footprint relative to the machine's memory, unless one is given and if there is room for it.
 const DEFAULT_MEMORY: u64 = 4;
-/// Memory that must stay available beside the footprint, for the process itself.
+/// Bytes that must stay available beside the footprint, for the process itself.
 const RESERVE: u64 = 64 << 20;
 
 /// Sizes that are determined at the start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FootprintSizes {
-    /// Footprint of files and anonymous memory at a `mem-frac` of 1.
+    /// Bytes of files and anonymous memory at a `mem-frac` of 1.
     pub(crate) memory: u64,
 }
 
@@ -41,12 +41,11 @@ impl FootprintSizes {
         }
     }
 
-    /// Size of the test files, so that `mem-frac` can grow.
+    /// Bytes of the test files, so that `mem-frac` can grow.
     pub(crate) fn file_capacity(&self, params: &HashdParams) -> u64 {
         (self.memory as f64 * params.file_frac) as u64
     }
 
-    /// Footprint of files.
     fn file_bytes(&self, params: &HashdParams) -> u64 {
         (self.memory as f64 * params.mem_frac * params.file_frac) as u64
     }
@@ -56,7 +55,6 @@ impl FootprintSizes {
         (self.file_bytes(params) / PAGE as u64).clamp(1, available)
     }
 
-    /// Footprint of anonymous memory.
     pub(crate) fn anon_bytes(&self, params: &HashdParams) -> u64 {
         (self.memory as f64 * params.mem_frac * (1.0 - params.file_frac)) as u64
     }

@@ -16,46 +16,40 @@ use crate::request::RequestDigest;
 use crate::window::thread_cpu_nanos;
 use crate::work_folder::WorkFolder;
 
-/// Number of files; the oldest is emptied when the current one is full.
+/// The oldest file is emptied when the current one is full.
 const FILES: usize = 4;
 const FILE_BYTES: u64 = 32 << 20;
 /// Entries that wait for the log thread. A worker waits, after its latency was taken, when there are as many.
 const QUEUE: usize = 8192;
-/// Interval at which the log thread looks for entries: a worker does not have to wake it, which would cost more than
-/// the entry.
+/// The log thread looks for entries at this interval; to be woken by a worker would cost more than the entry.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// The same when there were many entries, so that the queue does not fill up.
+/// Interval after many entries, so that the queue does not fill up.
 const SHORT_INTERVAL: Duration = Duration::from_millis(10);
-/// How many entries are many.
 const MANY: usize = QUEUE / 64;
 /// Lines are written at the end of an interval, or when they have as many bytes.
 const BATCH_BYTES: usize = 256 << 10;
-/// Hexadecimal digits to pad lines with.
+/// Number of hexadecimal digits to pad lines with.
 const PADDING: usize = 64 << 10;
-/// The longest line.
 const MAX_LINE: usize = 16 << 20;
 
-/// A completed request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogEntry {
     /// Time of its end since the start.
     pub(crate) time: Duration,
     pub(crate) latency: Duration,
-    /// What it computed.
     pub(crate) digest: RequestDigest,
 }
 
-/// What the log thread and others share.
 #[derive(Debug, Default)]
 pub(crate) struct LogState {
-    /// Bytes that a line has at least.
+    /// Minimum length of a line.
     pub(crate) line_bytes: AtomicUsize,
     /// CPU time of the log thread.
     pub(crate) cpu_nanos: AtomicU64,
 }
 
-/// Starts the log thread, which ends when all senders are gone. `on_error` gets the first error; nothing is written
-/// after it.
+/// Starts the log thread, which ends when all senders are gone. `on_error` gets the first error, after which nothing is
+/// written.
 pub(crate) fn start_log(
     folder: &WorkFolder,
     state: Arc<LogState>,
@@ -76,7 +70,6 @@ pub(crate) fn start_log(
     Ok((sender, thread.map_err(|source| HashdError::Thread { source })?))
 }
 
-/// The digit of a number below 16.
 fn hex_digit(number: u8) -> u8 {
     b"0123456789abcdef"[usize::from(number % 16)]
 }
@@ -128,14 +121,12 @@ impl LogWriter {
         }
     }
 
-    /// Writes the lines that are not yet written.
     fn flush(&mut self) -> io::Result<()> {
         self.files[self.current].write_all(&self.lines)?;
         self.lines.clear();
         Ok(())
     }
 
-    /// Adds a line of at least `min_bytes`.
     fn write(&mut self, entry: &LogEntry, min_bytes: usize) -> io::Result<()> {
         if self.written >= self.file_bytes {
             self.flush()?;

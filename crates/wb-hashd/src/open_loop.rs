@@ -1,5 +1,5 @@
-//! The open loop: requests start at times of a schedule. A request whose time has come while all workers are busy waits,
-//! and its response time counts from then.
+//! The open loop: requests start at times of a schedule. A request whose time has come while all workers are busy
+//! waits, and its response time counts from then.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,18 +18,16 @@ use crate::{Arrivals, HashdError, OpenLoop};
 
 /// Requests that wait for a worker; further ones are dropped and counted.
 const MAX_BACKLOG: usize = 65_536;
-/// The stream of random numbers of the schedule, which no request has.
+/// Stream of random numbers of the schedule, which no request has.
 const SCHEDULE_STREAM: u64 = u64::MAX;
-/// The longest sleep without a look at the parameters.
+/// Longest sleep without a look at the parameters.
 const MAX_WAIT: Duration = Duration::from_millis(100);
 
-/// Workers that execute the requests of a schedule.
 pub(crate) struct OpenLoopWorkers {
     dispatcher: Option<JoinHandle<()>>,
     state: Arc<DispatchState>,
 }
 
-/// What the dispatcher shows of itself.
 #[derive(Debug, Default)]
 struct DispatchState {
     /// Locked when a worker is started, and once a period.
@@ -51,17 +49,15 @@ impl OpenLoopWorkers {
         self.state.lock_counters().clone()
     }
 
-    /// Requests whose time has come and that have not started.
     pub(crate) fn backlog(&self) -> u64 {
         self.state.backlog.load(Ordering::Relaxed)
     }
 
-    /// Requests that were given up because too many waited.
     pub(crate) fn dropped(&self) -> u64 {
         self.state.dropped.load(Ordering::Relaxed)
     }
 
-    /// Waits for the workers, after `is_stopping` was set.
+    /// `is_stopping` must have been set.
     pub(crate) fn join(&mut self) {
         let Some(dispatcher) = self.dispatcher.take() else { return };
         dispatcher.thread().unpark();
@@ -76,13 +72,13 @@ impl DispatchState {
     }
 }
 
-/// A thread that gives each request to an idle worker when its time has come.
+/// Gives each request to an idle worker when its time has come.
 struct Dispatcher {
     shared: Arc<Shared>,
     log: SyncSender<LogEntry>,
     state: Arc<DispatchState>,
     workers: Vec<(SyncSender<Instant>, JoinHandle<()>)>,
-    /// Workers that are known to be idle, and the channel on which they report it.
+    /// Workers that are known to be idle; they report it on the channel.
     idle: Vec<usize>,
     idle_sender: SyncSender<usize>,
     idle_receiver: Receiver<usize>,
@@ -124,7 +120,6 @@ impl Dispatcher {
         self.join_workers();
     }
 
-    /// Gives requests to workers, as long as there are both.
     fn dispatch(&mut self, backlog: &mut VecDeque<Instant>, max_workers: usize) {
         self.idle.extend(self.idle_receiver.try_iter());
         while let Some(&intended_start) = backlog.front() {
@@ -135,7 +130,7 @@ impl Dispatcher {
         }
     }
 
-    /// Starts another worker, if there may be more.
+    /// `None` if there may be no more workers.
     fn start_worker(&mut self, max_workers: usize) -> Option<usize> {
         if self.workers.len() >= max_workers {
             return None;
@@ -174,7 +169,6 @@ impl Dispatcher {
     }
 }
 
-/// Times between requests.
 struct Schedule {
     rng: ChaCha8Rng,
 }

@@ -138,14 +138,11 @@ impl Default for HashdParams {
     }
 }
 
-/// A parameter with a value outside its limits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {name} `{value}`: expected {expected}")]
 pub struct ParamError {
-    /// The parameter.
     pub name: &'static str,
     pub value: String,
-    /// What is accepted.
     pub expected: String,
 }
 
@@ -155,17 +152,14 @@ impl ParamError {
     }
 }
 
-/// Time that the mean request hashes: sizing chooses sizes for it, and a faked CPU load sleeps as long.
+/// Hashing time of the mean request: sizing chooses sizes for it, and a faked CPU load sleeps as long.
 pub(crate) const HASH_TIME: Duration = Duration::from_millis(15);
 
 const MILLISECOND: u64 = 1_000_000;
 const MINUTE: u64 = 60_000 * MILLISECOND;
 
 impl HashdParams {
-    /// Checks every parameter against its limits.
-    ///
-    /// # Errors
-    /// The first parameter that is outside of them.
+    /// Checks every parameter against its limits; fails with the first that is outside of them.
     pub fn validate(&self) -> Result<(), ParamError> {
         check_time("control-period", self.control_period, 100 * MILLISECOND, "a time from 100ms to 1min")?;
         check_time("lat-target", self.lat_target, MILLISECOND, "a time from 1ms to 1min")?;
@@ -214,18 +208,18 @@ impl HashdParams {
         Ok(())
     }
 
-    /// Mean size of the anonymous memory that a request touches, in bytes.
+    /// Bytes of anonymous memory that a request touches.
     pub(crate) fn anon_size_mean(&self) -> f64 {
         self.file_size_mean.0 as f64 * self.anon_size_ratio
     }
 
-    /// Time that hashing is imitated by sleeping, for a request that reads and touches this many bytes.
+    /// How long a request that reads and touches this many bytes sleeps instead of hashing.
     pub(crate) fn fake_hash_time(&self, bytes: u64) -> Duration {
         let mean = self.file_size_mean.0 as f64 + self.anon_size_mean();
         HASH_TIME.mul_f64(bytes as f64 / mean)
     }
 
-    /// Bytes of a log line, so that the log grows by `log-bps` at `rps-max`; zero without `rps-max`.
+    /// Bytes of a log line, so that the log grows by `log-bps` at `rps-max`; 0 without `rps-max`.
     pub(crate) fn log_line_bytes(&self) -> usize {
         self.rps_max.map_or(0, |rps_max| (self.log_bps.0 as f64 / rps_max).round() as usize)
     }

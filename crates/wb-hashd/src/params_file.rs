@@ -18,12 +18,11 @@ pub struct ParamsFile {
 }
 
 impl ParamsFile {
-    /// Names a file; nothing is read yet. A name that ends in `.json` is JSON, any other TOML.
+    /// Nothing is read yet. A name that ends in `.json` is JSON, any other TOML.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), last: None, changed: None }
     }
 
-    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -85,7 +84,6 @@ fn at(source: &SourceText, span: Range<usize>, message: &str) -> Diagnostic {
         .with_help("`weighbridge schema hashd-params` describes all parameters")
 }
 
-/// The line that sets a parameter.
 fn line_of(text: &str, name: &str) -> Range<usize> {
     let mut start = 0;
     for line in text.split_inclusive('\n') {

@@ -87,7 +87,7 @@ pub struct LatencyQuantiles {
 }
 
 impl LatencyQuantiles {
-    /// The quantiles of a histogram in microseconds; `None` if it is empty.
+    /// `histogram` is in microseconds; `None` if it is empty.
     pub(crate) fn new(histogram: &Histogram<u32>, control: f64) -> Option<Self> {
         if histogram.is_empty() {
             return None;

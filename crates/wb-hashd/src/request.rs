@@ -14,16 +14,13 @@ use crate::test_files::TestFiles;
 use crate::window::{Stage, StageClock};
 use crate::{HashdParams, PAGE};
 
-/// A SHA-1 digest.
 pub(crate) type RequestDigest = [u8; 20];
 
-/// The parts of the footprint that requests use at the moment.
+/// The parts of the footprint that requests use at the moment; the scales are amplitudes of addresses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Footprint {
     pub(crate) file_pages: u64,
-    /// Amplitude of the addresses in files.
     pub(crate) file_scale: f64,
-    /// Amplitude of the addresses in anonymous memory.
     pub(crate) anon_scale: f64,
 }
 
@@ -87,9 +84,8 @@ impl RequestModel {
         self.params.chunk_pages as usize * PAGE
     }
 
-    /// Executes the request of this number. `buffer` holds one chunk: a request does not keep what it has read, so that
-    /// its memory is small beside the footprint. The digest covers the last chunk as often as the size requires, and
-    /// a checksum of all pages.
+    /// `buffer` holds one chunk: a request does not keep what it has read, so that its memory is small beside the
+    /// footprint. The digest covers the last chunk as often as the size requires, and a checksum of all pages.
     pub(crate) fn execute(
         &self,
         request: u64,

@@ -45,11 +45,8 @@ pub struct Hashd {
 }
 
 impl Hashd {
-    /// Creates the files and starts to execute requests. `on_event` is called from the thread that controls it, with one
-    /// report per period. `is_cancelled` ends the creation of files early.
-    ///
-    /// # Errors
-    /// If a parameter is invalid, the footprint does not fit, or a file or thread cannot be created.
+    /// Creates the files (until `is_cancelled`) and starts to execute requests. `on_event` is called from the control
+    /// thread, with one report per period.
     pub fn start(
         config: &HashdConfig,
         is_cancelled: &dyn Fn() -> bool,
@@ -119,12 +116,9 @@ impl Hashd {
         Ok(Self { commands, control, shared, folder, content, sizes, params })
     }
 
-    /// Continues with other parameters. Additional test files are created first (`is_cancelled` ends this early), and
-    /// additions to the footprint are filled in the background.
-    ///
-    /// # Errors
-    /// If one is invalid, does not fit, or cannot be changed in this way while it runs. The previous ones stay in force
-    /// then.
+    /// Continues with other parameters; if this fails, the previous ones stay in force. Additional test files are
+    /// created first (until `is_cancelled`), and additions to the footprint are filled in the background. The open loop
+    /// cannot be switched on or off while the workload runs.
     pub fn set_params(&mut self, params: HashdParams, is_cancelled: &dyn Fn() -> bool) -> Result<(), HashdError> {
         params.validate()?;
         if params.open_loop.is_some() != self.params.open_loop.is_some() {
@@ -144,13 +138,12 @@ impl Hashd {
         Ok(())
     }
 
-    /// The parameters in force.
     pub fn params(&self) -> &HashdParams {
         &self.params
     }
 
-    /// Waits for the requests in flight, ends all threads, and removes what is not to be kept. What was completed since the
-    /// last period is reported first.
+    /// Waits for the requests in flight, ends all threads, and removes what is not to be kept. A last report has what
+    /// was completed since the last period.
     pub fn stop(mut self) {
         self.end();
     }
@@ -206,14 +199,13 @@ struct ControlThread {
     log_state: Arc<LogState>,
     window: Histogram<u32>,
     window_start: Instant,
-    /// CPU times since the start, as of the last period.
+    /// Since the start, as of the last period.
     cpu: CpuTimes,
     done: u64,
-    /// How often the parameters have changed.
     changes: u64,
-    /// Whether they changed in this period, which then does not count for the controllers.
+    /// The parameters changed in this period, which therefore does not count for the controllers.
     has_new_params: bool,
-    /// Whether additions to the footprint are filled; `fillers` are the threads that do so.
+    /// Whether additions to the footprint are filled, by the threads in `fillers`.
     fill: bool,
     fillers: Vec<JoinHandle<()>>,
 }
@@ -302,7 +294,6 @@ impl ControlThread {
         }
     }
 
-    /// Collects the figures of the period that ends now, and adjusts the next one to them.
     fn close_period(&mut self) -> HashdReport {
         let now = Instant::now();
         let period = (now - self.window_start).as_secs_f64();
@@ -365,7 +356,6 @@ impl ControlThread {
         }
     }
 
-    /// Scales the addresses to the rate.
     fn apply_scale(&self, rps: f64) {
         let load = self.params.rps_max.map_or(1.0, |rps_max| (rps / rps_max).min(1.0));
         let scale = |base: f64| base + (1.0 - base) * load;
@@ -373,7 +363,7 @@ impl ControlThread {
         self.shared.anon_scale.store(scale(self.params.anon_addr_base));
     }
 
-    /// Requests that wait, and requests that were dropped.
+    /// Numbers of waiting and of dropped requests.
     fn backlog(&self) -> (u64, u64) {
         match &self.workers {
             Workers::Closed(_) => (0, 0),
@@ -381,7 +371,6 @@ impl ControlThread {
         }
     }
 
-    /// CPU times since the start.
     fn cpu_times(&self) -> CpuTimes {
         let mut nanos = [0; Stage::ALL.len()];
         self.workers.for_each(|counters| {

@@ -15,16 +15,16 @@ pub(crate) fn format_size(bytes: u64) -> String {
 /// Memory that this process can use, in bytes: of the machine, or of its control group if that has less.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SystemMemory {
-    /// All of it, without swap.
+    /// Without swap.
     pub(crate) total: u64,
-    /// What can be used without swapping.
+    /// Can be used without swapping.
     pub(crate) available: u64,
-    /// What can be swapped out.
+    /// Can be swapped out.
     pub(crate) swap: u64,
 }
 
 impl SystemMemory {
-    /// Reads the machine's figures and those of control groups; `None` if the machine does not report them.
+    /// `None` if the machine does not report its memory.
     pub(crate) fn read() -> Option<Self> {
         let machine = Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)?;
         Some(memory_limits(&SysRoot::real()).iter().fold(machine, Self::within))
@@ -36,7 +36,6 @@ impl SystemMemory {
         Some(Self { total: field("MemTotal")?, available: field("MemAvailable")?, swap })
     }
 
-    /// The memory that remains under a limit.
     fn within(self, limit: &MemoryLimit) -> Self {
         Self {
             total: self.total.min(limit.limit),

@@ -9,13 +9,12 @@ use crate::content::PageContent;
 use crate::work_folder::WorkFolder;
 use crate::{HashdError, PAGE};
 
-/// Size of a file in bytes; files are smaller if there is only one, and larger if there would be too many of them.
+/// Bytes of a file: smaller if there is only one, larger if there would be too many of them.
 const FILE_BYTES: u64 = 64 << 20;
-/// Files that are created at once, at most: each needs a descriptor.
+/// Maximum number of files that are created at once: each needs a descriptor.
 const MAX_NEW_FILES: u64 = 256;
-/// Bytes that are written at once while a file is filled.
 const BLOCK: usize = 1 << 20;
-/// What must stay free beside the test files and the log.
+/// Bytes that must stay free beside the test files and the log.
 const RESERVE: u64 = 256 << 20;
 
 /// Files of random data, addressed as one sequence of pages.
@@ -24,7 +23,7 @@ pub(crate) struct TestFiles {
     extents: Vec<Extent>,
 }
 
-/// A file, and where it lies in the sequence, in bytes.
+/// A file, with its place in the sequence in bytes.
 #[derive(Clone, Debug)]
 struct Extent {
     file: Arc<File>,
@@ -33,8 +32,8 @@ struct Extent {
 }
 
 impl TestFiles {
-    /// These files and further ones, of at least `bytes` in total. Existing files of the right size are used as they
-    /// are; the others are created, which `is_cancelled` ends early.
+    /// Adds files until there are at least `bytes` in total. Existing files of the right size are used as they are; the
+    /// others are created, until `is_cancelled`.
     pub(crate) fn extend_to(
         &self,
         bytes: u64,
@@ -62,10 +61,7 @@ impl TestFiles {
         Ok(files)
     }
 
-    /// Bytes that have to be written until there are `bytes` in total.
-    ///
-    /// # Errors
-    /// If the file system does not have room for them.
+    /// Bytes that have to be written until there are `bytes` in total. Fails if the file system has no room for them.
     pub(crate) fn missing_bytes(
         &self,
         bytes: u64,
@@ -83,18 +79,15 @@ impl TestFiles {
         Ok(required)
     }
 
-    /// The files that are missing until there are `bytes` in total.
     fn missing(&self, bytes: u64, content: PageContent) -> Option<Layout> {
         let missing = bytes.max(PAGE as u64).checked_sub(self.bytes()).filter(|missing| *missing > 0)?;
         Some(Layout::new(missing, self.extents.len(), content))
     }
 
-    /// Bytes of all files.
     fn bytes(&self) -> u64 {
         self.extents.last().map_or(0, |extent| extent.start + extent.bytes)
     }
 
-    /// Pages of all files.
     pub(crate) fn pages(&self) -> u64 {
         self.bytes() / PAGE as u64
     }
@@ -143,9 +136,8 @@ fn first_words(buffer: &[u8]) -> impl Iterator<Item = u64> {
     buffer.chunks_exact(PAGE).filter_map(|page| page.first_chunk().copied().map(u64::from_ne_bytes))
 }
 
-/// Number and size of new files.
+/// Number and size of new files, of which the first has the number `first`.
 struct Layout {
-    /// Number of the first one.
     first: usize,
     count: u64,
     file_bytes: u64,
@@ -160,7 +152,7 @@ impl Layout {
         Self { first, count: bytes.div_ceil(file_bytes), file_bytes, content }
     }
 
-    /// The names say what the files are filled with, so that no other content is used again.
+    /// The names tell what the files are filled with, so that no other content is used again.
     fn names(&self) -> impl Iterator<Item = String> + use<> {
         let suffix = match self.content.zero_words() {
             0 => String::new(),

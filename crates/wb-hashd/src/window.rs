@@ -19,7 +19,6 @@ pub(crate) fn empty_histogram() -> Histogram<u32> {
 /// A part of a request whose CPU time is counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stage {
-    /// Reading files.
     Read,
     Touch,
     Hash,
@@ -28,7 +27,6 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// All stages.
     pub(crate) const ALL: [Self; 4] = [Self::Read, Self::Touch, Self::Hash, Self::Sleep];
 }
 
@@ -36,7 +34,7 @@ impl Stage {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct WorkerCounters {
-    /// Held by the worker once a request, and by the control thread once a period: hardly ever both.
+    /// Locked by the worker once a request, and by the control thread once a period: hardly ever by both.
     latencies: Mutex<Histogram<u32>>,
     cpu_nanos: [AtomicU64; Stage::ALL.len()],
     in_flight: AtomicBool,
@@ -59,18 +57,16 @@ impl WorkerCounters {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Counts a completed request.
     pub(crate) fn record(&self, latency: Duration) {
         let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         self.lock_latencies().saturating_record(micros.max(1));
     }
 
-    /// CPU time of a stage since the start.
+    /// CPU time since the start.
     pub(crate) fn cpu_nanos(&self, stage: Stage) -> u64 {
         self.cpu_nanos[stage as usize].load(Ordering::Relaxed)
     }
 
-    /// Moves the latencies of the period into `total`.
     pub(crate) fn drain_into(&self, total: &mut Histogram<u32>) {
         let mut latencies = self.lock_latencies();
         if !latencies.is_empty() {
@@ -86,8 +82,8 @@ impl WorkerCounters {
     }
 }
 
-/// Attributes the CPU time of a worker's thread to stages, which follow each other. Reading the thread's CPU time is a
-/// system call, so it is read once for each stage.
+/// Attributes the CPU time of a worker's thread to stages, which follow each other. Reading it is a system call, so it
+/// is read once for each stage.
 #[derive(Debug)]
 pub(crate) struct StageClock {
     counters: Arc<WorkerCounters>,
@@ -96,7 +92,7 @@ pub(crate) struct StageClock {
 }
 
 impl StageClock {
-    /// A clock for a thread that has not used any CPU time yet.
+    /// The thread must not have used any CPU time yet.
     pub(crate) fn new(counters: Arc<WorkerCounters>) -> Self {
         Self { counters, last: 0 }
     }
@@ -109,12 +105,10 @@ impl StageClock {
     }
 }
 
-/// CPU time of the calling thread.
 pub(crate) fn thread_cpu_nanos() -> u64 {
     cpu_nanos(ClockId::ThreadCPUTime)
 }
 
-/// CPU time of this process.
 pub(crate) fn process_cpu_nanos() -> u64 {
     cpu_nanos(ClockId::ProcessCPUTime)
 }

@@ -10,8 +10,8 @@ use crate::HashdError;
 
 /// A folder for files that vanish when the process ends, however it ends, unless they are to be kept.
 ///
-/// A file that is not kept never has a name (O_TMPFILE): the kernel frees it with its last descriptor. So its folder need
-/// not exist either: the nearest one that does is on the same file system.
+/// A file that is not kept never has a name (O_TMPFILE): the kernel frees it with its last descriptor. So its folder
+/// need not exist either: the nearest one that does is on the same file system.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkFolder {
     path: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct WorkFolder {
 }
 
 impl WorkFolder {
-    /// Opens a folder. It is created only for files that are kept.
+    /// The folder is created only for files that are kept.
     pub(crate) fn open(path: &Path, keep: bool) -> Result<Self, HashdError> {
         if keep {
             fs::create_dir_all(path).map_err(HashdError::file("create", path))?;
@@ -31,7 +31,7 @@ impl WorkFolder {
         &self.path
     }
 
-    /// Opens the file of this name for reading and writing; the second value is whether it existed with this size.
+    /// Opens the file for reading and writing; the second value is whether it existed with `reuse_size`.
     pub(crate) fn open_file(&self, name: &str, reuse_size: Option<u64>) -> Result<(File, bool), HashdError> {
         let path = self.path.join(name);
         let open = || -> io::Result<(File, bool)> {
@@ -69,7 +69,6 @@ impl WorkFolder {
         if self.keep { names.filter(fits).count() as u64 * size } else { 0 }
     }
 
-    /// Free bytes of the file system.
     pub(crate) fn free_bytes(&self) -> Result<u64, HashdError> {
         let failed = HashdError::file("read", &self.path);
         let figures = rustix::fs::statvfs(&self.path).map_err(|errno| failed(errno.into()))?;

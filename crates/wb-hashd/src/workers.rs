@@ -1,8 +1,8 @@
 //! Worker threads: what they share, and the closed loop, in which the concurrency determines when requests start.
 //!
-//! With a concurrency of 2.25, two workers execute requests without a pause, and a third one pauses after each for three
-//! times its latency: it is busy for a quarter of the time. Further workers are parked. A worker decides this from two
-//! atomic numbers, so no lock is shared.
+//! With a concurrency of 2.25, two workers execute requests without a pause, and a third one pauses after each for
+//! three times its latency: it is busy for a quarter of the time. Further workers are parked. A worker decides this
+//! from two atomic numbers, so no lock is shared.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -17,14 +17,13 @@ use crate::request::{Footprint, RequestModel};
 use crate::test_files::TestFiles;
 use crate::window::{StageClock, WorkerCounters};
 
-/// Address space of a worker's stack.
+/// Bytes of address space for a worker's stack.
 const STACK: usize = 256 << 10;
-/// The least part of the time that a worker is busy: its pause is at most a million latencies.
+/// Least part of the time that a worker is busy: its pause is at most a million latencies.
 const MIN_SHARE: f64 = 1e-6;
 /// Pause after a request that failed, so that a broken disk does not keep the CPUs busy.
 const ERROR_PAUSE: Duration = Duration::from_millis(20);
 
-/// A floating-point number that threads share.
 #[derive(Debug, Default)]
 pub(crate) struct AtomicF64(AtomicU64);
 
@@ -38,7 +37,6 @@ impl AtomicF64 {
     }
 }
 
-/// Errors of requests and of the log: their number, and the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     count: AtomicU64,
@@ -60,14 +58,12 @@ impl Failures {
     }
 }
 
-/// What requests are like, and which files they read.
 #[derive(Clone, Debug)]
 pub(crate) struct Requests {
     pub(crate) model: Arc<RequestModel>,
     pub(crate) files: Arc<TestFiles>,
 }
 
-/// What all workers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) memory: AnonymousMemory,
@@ -78,7 +74,6 @@ pub(crate) struct Shared {
     pub(crate) anon_scale: AtomicF64,
     pub(crate) concurrency: AtomicF64,
     pub(crate) is_stopping: AtomicBool,
-    /// Threads that are filling the footprint.
     pub(crate) fillers: AtomicUsize,
     next_request: AtomicU64,
     /// Locked by workers only when `generation` shows that it has changed.
@@ -113,7 +108,6 @@ impl Shared {
         self.requests.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes what requests from now on are like.
     pub(crate) fn set_requests(&self, requests: Requests) {
         *self.requests.write().unwrap_or_else(PoisonError::into_inner) = requests;
         self.generation.fetch_add(1, Ordering::Release);
@@ -137,7 +131,6 @@ impl Shared {
     }
 }
 
-/// What a worker needs to execute requests.
 pub(crate) struct RequestExecutor {
     shared: Arc<Shared>,
     counters: Arc<WorkerCounters>,
@@ -156,7 +149,7 @@ impl RequestExecutor {
         Self { shared, counters, clock, log, requests, generation, buffer }
     }
 
-    /// Executes the next request, whose latency counts from `start`. Returns the time of its end.
+    /// The latency counts from `start`. Returns the time of the request's end.
     pub(crate) fn execute_next(&mut self, start: Instant) -> Instant {
         self.refresh_requests();
         let request = self.shared.next_request.fetch_add(1, Ordering::Relaxed);
@@ -190,7 +183,6 @@ impl RequestExecutor {
     }
 }
 
-/// Starts a worker thread.
 pub(crate) fn spawn_worker(work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, HashdError> {
     let builder = thread::Builder::new().name("hashd-worker".to_owned()).stack_size(STACK);
     builder.spawn(work).map_err(|source| HashdError::Thread { source })
@@ -231,7 +223,7 @@ impl ClosedLoop {
         self.workers.iter().map(|(counters, _)| &**counters)
     }
 
-    /// Waits for the workers, after `is_stopping` was set.
+    /// `is_stopping` must have been set.
     pub(crate) fn join(&mut self) {
         for (_, thread) in &self.workers {
             thread.as_ref().inspect(|thread| thread.thread().unpark());

@@ -1,4 +1,4 @@
-//! Archive of imported files in the run: `imported/HASH/NAME`, by the hash of the file. A copy with masked secrets has
+//! Copies of imported files in the run: `imported/HASH/NAME`, by the hash of the file. A copy with masked secrets has
 //! the suffix `.masked`.
 
 use std::fs;
@@ -32,19 +32,15 @@ pub(crate) fn archive(run: &RunFolder, source: &SourceFile) -> Result<(), Import
     Ok(())
 }
 
-/// Copy of a file for the archive.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ArchivedCopy {
-    /// The unchanged file.
     Whole(Vec<u8>),
-    /// The file with masked secrets.
     Masked(String),
-    /// No copy: its secrets could not be located in the file.
+    /// Its secrets could not be located in the file.
     None,
 }
 
 impl ArchivedCopy {
-    /// Creates the copy of a file with these secrets.
     pub(crate) fn new(bytes: Vec<u8>, format: Format, secrets: &[(String, String)]) -> Self {
         let secrets = || secrets.iter().filter(|(secret, _)| !secret.is_empty());
         if secrets().next().is_none() {

@@ -1,5 +1,3 @@
-//! Errors of an import.
-
 use std::io;
 use std::path::PathBuf;
 
@@ -13,33 +11,25 @@ use crate::Format;
 pub enum ReadError {
     #[error("cannot read the file: {0}")]
     Unreadable(#[from] io::Error),
-    /// It exceeds the maximum size.
     #[error("file too large: expected at most {} MiB", limit >> 20)]
-    TooLarge {
-        /// Maximum size in bytes.
-        limit: u64,
-    },
+    TooLarge { limit: u64 },
     #[error("unknown format: expected one of {}", Format::names())]
     Unknown,
-    /// Its program writes another form that is imported.
+    /// The program also writes a form that can be imported.
     #[error("not the form of this output that can be imported: expected that of `{option}`")]
-    OtherForm {
-        /// The option that writes it.
-        option: &'static str,
-    },
-    /// It is not valid JSON or XML, although its extension is `json` or `xml`.
+    OtherForm { option: &'static str },
+    /// The file is not valid JSON or XML, although its extension is `json` or `xml`.
     #[error("invalid document: {0}")]
     InvalidDocument(String),
     #[error("invalid {format} results: {reason}")]
     Malformed {
-        /// The detected or requested format.
         format: Format,
-        /// What is wrong, with the position.
+        /// With the position.
         reason: String,
     },
     #[error("nothing to import: {0}")]
     Empty(String),
-    /// The program that wrote it failed before measuring.
+    /// The program that wrote the file failed before measuring.
     #[error("no result: {program} reports: {message}")]
     Failed { program: &'static str, message: String },
     /// The name of a cell could not be read again from the run.
@@ -49,23 +39,12 @@ pub enum ReadError {
         "cell `{cell}` exists with other parameters: {}: import into another folder, or set another serial with --id",
         differences.join("; ")
     )]
-    Redefined {
-        cell: Box<CellId>,
-        /// Each parameter that differs, with both values.
-        differences: Vec<String>,
-    },
-    /// The run has a metric of the same name with another unit or direction.
+    Redefined { cell: Box<CellId>, differences: Vec<String> },
+    /// Another unit or direction.
     #[error(
         "metric `{metric}` of cell `{cell}` conflicts: existing {existing}, imported {imported}: import into another folder"
     )]
-    MetricConflict {
-        cell: Box<CellId>,
-        metric: MetricKey,
-        /// Unit and direction in the run.
-        existing: String,
-        /// Unit and direction in the file.
-        imported: String,
-    },
+    MetricConflict { cell: Box<CellId>, metric: MetricKey, existing: String, imported: String },
     #[error("the run has a different test `{0}`: set another name with --test")]
     TestConflict(TestName),
     /// Results of several machines would become samples of one cell.
@@ -83,10 +62,8 @@ pub enum ReadError {
 /// Why an import was aborted.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The run folder cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A file cannot be imported, and the import is strict.
     #[error("{}: {source}", path.display())]
     InvalidFile { path: PathBuf, source: Box<ReadError> },
     #[error("{} changed during the import: import it again", .0.display())]

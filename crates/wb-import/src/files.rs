@@ -10,13 +10,12 @@ use flate2::read::MultiGzDecoder;
 use crate::ReadError;
 use crate::run_perf::{EXCEPTION, has_non_numeric_serial, is_error_folder};
 
-/// Maximum size of a file in bytes.
 const MAX_FILE_BYTES: u64 = 512 << 20;
 
-/// Number of bytes of a file in a folder that are inspected.
+/// Bytes of a file in a folder that are inspected.
 const SNIFFED_BYTES: u64 = 64 << 10;
 
-/// Names of the results of libp2p's performance suites, whose table is derived from the other file.
+/// Results of libp2p's performance suites; the table is derived from the other file.
 const SUITE_YAML: &str = "results.yaml";
 const SUITE_TABLE: &str = "results.md";
 
@@ -31,11 +30,10 @@ pub struct Candidate {
 /// Result of a search.
 #[derive(Debug, Default)]
 pub struct Candidates {
-    /// Files in the given order; those of a folder, recursively, by name.
+    /// In the given order; those of a folder, recursively, by name.
     pub files: Vec<Candidate>,
-    /// Paths that cannot be read.
     pub failed: Vec<(PathBuf, io::Error)>,
-    /// Number of results under non-numeric serials that were skipped, as `include_incorrect` is not set.
+    /// Results under non-numeric serials, if `include_incorrect` is not set.
     pub skipped_serials: usize,
 }
 
@@ -109,7 +107,6 @@ fn is_likely_result(path: &Path) -> bool {
     result.is_ok() && beginning.split(|byte| *byte == b'\n').any(opens_document)
 }
 
-/// Reads the bytes of a file of limited size.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
@@ -119,10 +116,9 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
     Ok(bytes)
 }
 
-/// The first bytes of a file that gzip compressed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Decompresses what gzip compressed, up to the limit of files.
+/// Decompresses gzip, up to the size limit of files.
 pub(crate) fn decompress(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ReadError> {
     if !bytes.starts_with(&GZIP) {
         return Ok(bytes.into());
@@ -135,7 +131,8 @@ pub(crate) fn decompress(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ReadError> {
     Ok(decompressed.into())
 }
 
-/// Decodes UTF-8, or UTF-16 of which the first character is ASCII; without a byte order mark. An invalid byte becomes `\u{FFFD}` and its hexadecimal digits, so that different names stay different.
+/// Decodes UTF-8, or UTF-16 of which the first character is ASCII; without a byte order mark. An invalid byte becomes
+/// `\u{FFFD}` and its hexadecimal digits, so that different names stay different.
 pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     let utf16 = |bytes: &[u8], to_unit: fn([u8; 2]) -> u16| {
         let units = bytes.chunks_exact(2).map(|pair| to_unit([pair[0], pair[1]]));

@@ -10,55 +10,47 @@ use crate::ReadError;
 /// Parameter of cells that only their order in the file distinguishes: 1, 2, …
 const OCCURRENCE: &str = "occurrence";
 
-/// Results in a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForeignResults {
-    /// Cells in the order of the file.
+    /// In the order of the file.
     pub cells: Vec<ForeignCell>,
-    /// The machine; unknown parts are empty.
+    /// Unknown parts are empty.
     pub machine: ForeignMachine,
-    /// The machines, by name, of a file with several.
     pub machines: BTreeMap<String, ForeignMachine>,
-    /// Circumstances that may explain its figures: host, kernel, versions.
+    /// Circumstances that may explain the figures: host, kernel, versions.
     pub provenance: BTreeMap<String, String>,
     pub metadata: BTreeMap<String, String>,
-    /// Results that were skipped, with the reason.
+    /// Skipped results, with the reason.
     pub notes: Vec<String>,
-    /// What is left out on purpose: failed attempts at an iteration that then succeeded, and entries without figures in
-    /// files of this kind.
+    /// Left out on purpose: failed attempts at an iteration that then succeeded, and entries without figures in files
+    /// of this kind.
     pub omitted: Vec<String>,
     /// Texts with secrets, and the same texts with masked secrets.
     pub secrets: Vec<(String, String)>,
-    /// Indices of the cells of each identity.
     index: BTreeMap<String, Vec<usize>>,
 }
 
-/// A machine as a file describes it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForeignMachine {
-    /// What it is; unknown parts are empty.
+    /// Unknown parts are empty.
     pub facts: Facts,
-    /// Its configuration, in the sections of an environment of this program; `None` if the file has none.
+    /// In the sections of an environment of this program; `None` if the file has none.
     pub environment: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// A cell of foreign results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignCell {
-    /// Its profile, if the file has one.
     pub profile: Option<ProfileName>,
     pub test: TestName,
     /// What the test measures, in one line that is the same for all its cells.
     pub summary: String,
-    /// All parameters.
     pub params: Params,
-    /// Parameters in the cell's name.
     pub axes: Vec<String>,
-    /// Samples in the order of the file.
+    /// In the order of the file.
     pub samples: ImportedSamples,
-    /// Circumstances of this cell alone, in addition to those of the file, such as its system if there are several.
+    /// In addition to those of the file, such as the system if there are several.
     pub provenance: BTreeMap<String, String>,
-    /// Remarks of its program on this cell. They do not distinguish it from others.
+    /// Remarks of the program on this cell, which do not distinguish it from others.
     pub remarks: BTreeMap<String, String>,
     pub(crate) fingerprints: Fingerprints,
 }
@@ -67,28 +59,24 @@ pub struct ForeignCell {
 /// identical after masking, and are never recorded: a short secret can be found by its hash.
 pub(crate) type Fingerprints = BTreeMap<String, Sha256>;
 
-/// A sample of foreign results.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForeignSample {
-    /// Its unique location in the file.
     pub location: String,
     pub readings: Vec<ImportedValue>,
-    /// Duration of its measured part in seconds, if known.
+    /// Of the measured part, if known.
     pub seconds: Option<f64>,
     /// Why it failed, if it did; it is not evaluated then.
     pub failure: Option<String>,
-    /// The status with which its command ended although the program went on.
+    /// Status with which the command ended although the program went on.
     pub exit_status: i32,
-    /// Why its figures are invalid, if they are; they are kept.
+    /// Why its figures, which are kept, are invalid.
     pub rejection: Option<ImportRejection>,
-    /// Observations, a sentence each.
     pub findings: Vec<String>,
     /// What disturbed it where it was measured.
     pub disturbances: Vec<String>,
 }
 
 impl ForeignCell {
-    /// Creates a cell without samples.
     pub(crate) fn new(test: TestName, summary: impl Into<String>) -> Self {
         Self {
             profile: None,
@@ -116,7 +104,6 @@ impl ForeignCell {
         }
     }
 
-    /// Sets a parameter that is part of the cell's name.
     pub(crate) fn axis(&mut self, name: &str, value: impl ToString) {
         self.param(name, value);
         self.add_axis(name);
@@ -129,15 +116,14 @@ impl ForeignCell {
         self.axis(&free.unwrap_or_else(|| name.to_owned()), value);
     }
 
-    /// Makes a parameter a part of the cell's name.
     pub(crate) fn add_axis(&mut self, name: &str) {
         if self.axes.iter().all(|axis| axis != name) {
             self.axes.push(name.to_owned());
         }
     }
 
-    /// Sets a parameter of the import itself that is part of the cell's name. The program's parameter of this name, if
-    /// there is one, is renamed: otherwise one would replace the other, and different cells would become one.
+    /// Sets a parameter of the import itself that is part of the cell's name. A parameter of the program with this name
+    /// is renamed: otherwise one would replace the other, and different cells would become one.
     pub(crate) fn own_axis(&mut self, name: &str, value: impl ToString) {
         if let Some(foreign) = self.params.remove(name) {
             let mut renamed = format!("parameter-{name}");
@@ -152,13 +138,12 @@ impl ForeignCell {
         self.axis(name, value);
     }
 
-    /// What it has in common with cells that cannot be told from it.
+    /// A text that is equal for cells that cannot be told apart.
     fn identity(&self) -> String {
         let Self { profile, test, params, provenance, fingerprints, .. } = self;
         format!("{profile:?} {test} {params:?} {provenance:?} {fingerprints:?}")
     }
 
-    /// The samples one by one.
     pub fn rows(&self) -> impl Iterator<Item = ForeignSample> {
         let rows = (0..self.samples.count).filter_map(|position| self.samples.sample(position));
         rows.zip(self.samples.locations()).map(|(row, location)| ForeignSample {
@@ -177,13 +162,11 @@ impl ForeignCell {
         })
     }
 
-    /// Case of the cell: its axes with their values.
     pub fn case(&self) -> Case {
         Case::new(self.axes.iter().filter_map(|axis| Some((axis.as_str(), self.params.get(axis)?))))
     }
 }
 
-/// A sample of a cell.
 #[cfg(test)]
 pub(crate) fn row(cell: &ForeignCell, position: usize) -> ForeignSample {
     cell.rows().nth(position).unwrap()
@@ -210,17 +193,15 @@ impl FromIterator<ForeignSample> for ImportedSamples {
 }
 
 impl ForeignSample {
-    /// Creates a sample without figures.
     pub(crate) fn at(location: impl Into<String>) -> Self {
         Self { location: location.into(), ..Self::default() }
     }
 
-    /// Marks its figures as invalid, unless they are already.
+    /// Marks the figures as invalid; an earlier reason is kept.
     pub(crate) fn reject(&mut self, gate: Gate, figures: impl Into<String>) {
         self.rejection.get_or_insert_with(|| ImportRejection { gate, figures: figures.into() });
     }
 
-    /// Adds a figure, if there is a value.
     pub(crate) fn push_reading(&mut self, metric: Metric, value: Option<f64>) {
         self.readings.extend(value.map(|value| ImportedValue { metric, value }));
     }
@@ -250,7 +231,7 @@ impl ForeignResults {
         }
     }
 
-    /// Refuses a file without cells: for the reason of what was skipped first, or because there is nothing of this kind.
+    /// Refuses a file without cells: for the reason of what was skipped first, or because it has nothing of this kind.
     pub(crate) fn require_cells(self, kind: &str) -> Result<Self, ReadError> {
         if self.cells.is_empty() {
             Err(ReadError::Empty(self.notes.into_iter().next().unwrap_or_else(|| format!("no {kind}"))))
@@ -259,7 +240,6 @@ impl ForeignResults {
         }
     }
 
-    /// Keeps some of the cells.
     pub(crate) fn retain(&mut self, is_kept: impl Fn(&ForeignCell) -> bool) {
         self.index.clear();
         for cell in std::mem::take(&mut self.cells) {
@@ -269,7 +249,7 @@ impl ForeignResults {
         }
     }
 
-    /// Adds the parameters in which cells differ to their names, where the names would be equal otherwise. The system
+    /// Adds parameters in which cells differ to their names, where the names would be equal otherwise. The system
     /// counts as a parameter, and a parameter without a value is in no name. A name depends as little as possible on
     /// the rest of the file, since `compare` pairs cells by their names.
     pub(crate) fn disambiguate(&mut self) {
@@ -295,7 +275,6 @@ impl ForeignResults {
         }
     }
 
-    /// Marks samples without figures as failed.
     pub(crate) fn fail_empty_samples(&mut self) {
         self.cells.iter_mut().for_each(|cell| cell.samples.fail_empty());
     }

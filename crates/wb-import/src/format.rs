@@ -8,27 +8,27 @@ use crate::foreign::ForeignResults;
 use crate::formats;
 use crate::{ReadError, ReadOptions};
 
-/// What is known of a format. Each module of [`formats`] has one.
+/// Name, detection and parser of a format. Each module of [`formats`] has one.
 pub(crate) struct FormatDefinition {
     pub(crate) name: &'static str,
-    /// Version of the parser, increased when files are read differently; part of each definition key.
+    /// Increased when files are read differently; part of each definition key.
     pub(crate) version: u32,
-    /// Whether a text is of this format, by names that are unique to it; also if it is truncated or damaged later on.
+    /// Detects names that are unique to the format, also in a text that is truncated or damaged later on.
     pub(crate) detect: fn(&str) -> bool,
     pub(crate) read: fn(&str, &ReadOptions<'_>) -> Result<ForeignResults, ReadError>,
-    /// The first character of a JSON document of this format.
+    /// First character of a JSON document.
     pub(crate) opening: char,
-    /// The provenance that identifies the measured system, its name first; empty if files of this format have none.
+    /// Provenance that identifies the measured system, its name first; empty if files of this format have none.
     pub(crate) system_properties: &'static [&'static str],
     /// Encodes a text as in a file of this format, with its delimiters.
     pub(crate) encode: fn(&str) -> Option<String>,
-    /// Output of its program in forms that are not imported: what only such a form has, and the option of the form that
+    /// Output of the program in forms that are not imported: what only such a form has, and the option of the form that
     /// is imported.
     pub(crate) other_forms: &'static [(&'static [&'static str], &'static str)],
 }
 
 impl FormatDefinition {
-    /// A format of JSON documents, each an object, without anything that is optional.
+    /// A format of JSON documents that are objects; everything optional is empty.
     pub(crate) const fn json(
         name: &'static str,
         version: u32,
@@ -52,50 +52,42 @@ impl FormatDefinition {
 #[derive(Clone, Copy)]
 pub struct Format(&'static FormatDefinition);
 
-/// A text that is not the name of a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown format `{0}`: expected one of {names}", names = Format::names())]
 pub struct UnknownFormat(String);
 
 impl Format {
-    /// The format with this definition.
     pub(crate) const fn new(definition: &'static FormatDefinition) -> Self {
         Self(definition)
     }
 
-    /// What is known of it.
     pub(crate) fn definition(self) -> &'static FormatDefinition {
         self.0
     }
 
-    /// All formats.
     pub fn all() -> impl Iterator<Item = Self> {
         formats::ALL.into_iter()
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// Version of the parser, increased when files are read differently; part of each definition key.
     pub fn version(self) -> u32 {
         self.0.version
     }
 
-    /// All names, for messages.
     pub fn names() -> String {
         formats::ALL.map(Self::name).join(", ")
     }
 
-    /// Detects the format of a text by names that are unique to it; also for text that is truncated or damaged later
-    /// on.
+    /// Detects the format also in a text that is truncated or damaged later on.
     pub fn detect(text: &str) -> Option<Self> {
         Self::all().find(|format| (format.0.detect)(text))
     }
 }
 
-/// The option with which a program writes what is imported, if a text is its output in another form.
+/// The option with which a program writes the form that is imported, if a text is its output in another form.
 pub(crate) fn option_of_other_form(text: &str) -> Option<&'static str> {
     let mut forms = Format::all().flat_map(|format| format.0.other_forms);
     forms.find(|(marks, _)| marks.iter().all(|mark| text.contains(mark))).map(|(_, option)| *option)

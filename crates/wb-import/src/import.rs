@@ -16,14 +16,11 @@ use crate::run_perf::{ResultLocation, is_exception_file, locate_result, read_err
 use crate::staging::{AddedCounts, SourceFile, StagingArea};
 use crate::{Format, ImportError, ReadError, ReadOptions, json, read, xml};
 
-/// Request of an import: files, run folder and options.
 #[derive(Debug)]
 pub struct ImportRequest<'a> {
-    /// Run folder to create or extend.
     pub folder: &'a Path,
-    /// Files and folders to import.
     pub paths: &'a [PathBuf],
-    /// Format of all files; detected for each file if none.
+    /// Of all files; detected for each if none.
     pub format: Option<Format>,
     pub names: NameOverrides,
     /// Whether failed iterations (`NAME-failN`) and results under non-numeric serials are imported too.
@@ -32,12 +29,9 @@ pub struct ImportRequest<'a> {
     pub strict: bool,
     /// Command line with masked secrets.
     pub command: Vec<String>,
-    /// Metadata of the run given by the user.
     pub metadata: BTreeMap<String, String>,
     pub version: &'a str,
-    /// Hash of this program's binary.
     pub program_sha256: String,
-    /// Boot id of this machine.
     pub boot_id: String,
 }
 
@@ -46,74 +40,58 @@ pub struct ImportRequest<'a> {
 pub struct NameOverrides {
     pub test: Option<TestName>,
     pub profile: Option<ProfileName>,
-    /// Id that is used as the serial.
     pub id: Option<TestName>,
-    /// The system to import from files with several systems.
     pub system: Option<String>,
 }
 
-/// Result of an import.
 #[derive(Debug)]
 pub struct ImportReport {
-    /// Files in the order in which they were read.
     pub files: Vec<FileReport>,
-    /// Number of files in folders with an unknown format.
+    /// Files in folders with an unknown format.
     pub skipped: usize,
-    /// Number of skipped results under non-numeric serials.
+    /// Skipped results under non-numeric serials.
     pub skipped_serials: usize,
 }
 
-/// Result of the import of one file.
 #[derive(Debug)]
 pub struct FileReport {
     pub path: PathBuf,
-    /// Number of cells and samples, or why it was not imported.
     pub result: Result<ImportedFile, ReadError>,
 }
 
-/// An imported file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedFile {
     pub format: Format,
     pub cells: usize,
     pub samples: usize,
-    /// Number of samples that the run already had.
+    /// Samples that the run already had.
     pub duplicates: usize,
-    /// Results that were skipped, with the reason.
     pub skipped: Vec<String>,
     pub notes: Vec<String>,
 }
 
 impl FileReport {
-    /// Whether it had new samples.
     fn has_samples(&self) -> bool {
         self.result.as_ref().is_ok_and(|imported| imported.samples > 0)
     }
 }
 
 impl ImportReport {
-    /// Files that could not be imported.
     pub fn failed_files(&self) -> impl Iterator<Item = (&Path, &ReadError)> {
         self.files.iter().filter_map(|file| Some((file.path.as_path(), file.result.as_ref().err()?)))
     }
 
-    /// Whether any result of an imported file was skipped.
     pub fn has_skipped_results(&self) -> bool {
         self.files.iter().filter_map(|file| file.result.as_ref().ok()).any(|imported| !imported.skipped.is_empty())
     }
 
-    /// Total number of new samples.
     pub fn samples(&self) -> usize {
         self.files.iter().filter_map(|file| file.result.as_ref().ok()).map(|imported| imported.samples).sum()
     }
 }
 
-/// Imports files into a run. Files that cannot be imported are skipped and reported. Nothing in the run is changed
-/// except the definitions of cells that get more samples.
-///
-/// # Errors
-/// If the run folder cannot be written; in a strict import also if a file cannot be imported, and nothing is recorded
-/// then.
+/// Imports files into a run. Files that cannot be imported are skipped and reported; in a strict import they are an
+/// error, and nothing is recorded. Nothing in the run is changed except the definitions of cells that get more samples.
 pub fn import(request: &ImportRequest<'_>) -> Result<ImportReport, ImportError> {
     let Candidates { files: candidates, failed, skipped_serials } =
         find_candidates(request.paths, request.include_incorrect);
@@ -155,7 +133,6 @@ pub fn import(request: &ImportRequest<'_>) -> Result<ImportReport, ImportError> 
     Ok(report)
 }
 
-/// In a strict import, returns the first file that cannot be imported as an error.
 fn fail_if_strict(request: &ImportRequest<'_>, report: &mut ImportReport) -> Result<(), ImportError> {
     match report.files.iter().position(|file| file.result.is_err()) {
         Some(position) if request.strict => match report.files.swap_remove(position) {
@@ -210,7 +187,7 @@ fn read_source(candidate: &Candidate, request: &ImportRequest<'_>) -> Result<Sou
     })
 }
 
-/// Error for a file of unknown format; invalid JSON or XML is reported instead, as it may hide a known format.
+/// Error for an unknown format; invalid JSON or XML is reported instead, as it may hide a known format.
 fn unknown_format_error(path: &Path, text: &str) -> ReadError {
     let extension = path.extension().and_then(OsStr::to_str);
     match extension {

@@ -1,5 +1,5 @@
-//! Lenient parsing of JSON of other programs: among other output, several documents in a file, numbers as text, values
-//! that are not finite.
+//! Lenient parsing of JSON among other output, with several documents in a file, numbers as text, and values that are
+//! not finite.
 
 use std::borrow::Cow;
 
@@ -38,25 +38,22 @@ pub(crate) fn parse_document<T: DeserializeOwned>(format: Format, text: &str) ->
     Err(first_error.unwrap_or_else(|| no_document(format)))
 }
 
-/// A document in a text.
 #[derive(Debug)]
 pub(crate) struct Document<T> {
     pub(crate) content: T,
-    /// The text between it and the next document.
+    /// Text between it and the next document.
     pub(crate) trailer: String,
 }
 
-/// Documents in a text.
 #[derive(Debug)]
 pub(crate) struct Documents<T> {
     /// At least one.
     pub(crate) complete: Vec<Document<T>>,
-    /// The error of a document that the text ends within.
     pub(crate) truncated: Option<ReadError>,
 }
 
-/// Parses the documents in a text, among other lines; each begins at the start of a line. An error is that of the first
-/// possible start of a document.
+/// Each document begins at the start of a line; other lines are skipped. An error is that of the first possible start
+/// of a document.
 pub(crate) fn parse_documents<T: DeserializeOwned>(format: Format, text: &str) -> Result<Documents<T>, ReadError> {
     let quoted = quote_non_finite(text);
     let (mut documents, mut first_error, mut tries, mut position) = (Vec::<Document<T>>::new(), None, 0, 0);
@@ -94,7 +91,6 @@ fn no_document(format: Format) -> ReadError {
     ReadError::Malformed { format, reason: "no JSON object".to_owned() }
 }
 
-/// An error in a document with quoted values.
 struct DocumentError(serde_json::Error);
 
 /// Parses the document at a position; returns it with its end.
@@ -108,7 +104,7 @@ fn parse_at<T: DeserializeOwned>(text: &str, start: usize) -> Result<(T, usize),
 }
 
 impl DocumentError {
-    /// Converts it into an error with its position in the text before values were quoted.
+    /// Error with its position in the text before values were quoted.
     fn locate(&self, format: Format, text: &str, quoted: &str, start: usize) -> ReadError {
         let lines_before = quoted[..start].matches('\n').count();
         let line = self.0.line() + lines_before;
@@ -130,8 +126,8 @@ pub(crate) fn is_non_finite(text: &str) -> bool {
     ["nan", "inf", "infinity"].iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Quotes bare values that are not finite (`NaN`, `-inf`), which are no JSON, so that the rest of the file is read. Texts
-/// are unchanged; none continues beyond its line.
+/// Quotes bare values that are not finite (`NaN`, `-inf`), which JSON does not allow, so that the rest of the file is
+/// read. Texts are unchanged; none continues beyond its line.
 fn quote_non_finite(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let (mut quoted, mut copied) = (String::new(), 0);
@@ -157,7 +153,6 @@ fn quote_non_finite(text: &str) -> Cow<'_, str> {
     if copied == 0 { text.into() } else { (quoted + &text[copied..]).into() }
 }
 
-/// Checks that a text consists of JSON documents; returns the first error otherwise.
 pub(crate) fn check_well_formed(text: &str) -> Result<(), String> {
     let quoted = quote_non_finite(text);
     let documents = serde_json::Deserializer::from_str(&quoted).into_iter::<IgnoredAny>();
@@ -179,23 +174,20 @@ fn find_document_start(text: &str, opening: char, from: usize) -> Option<usize> 
         .find(|position| text[*position..].starts_with(opening))
 }
 
-/// The error of a document that begins after a number of lines.
 pub(crate) fn malformed(format: Format, error: &serde_json::Error, lines_before: usize) -> ReadError {
     ReadError::Malformed { format, reason: format_location(error, lines_before) }
 }
 
-/// Formats an error with its position in the file.
 fn format_location(error: &serde_json::Error, lines_before: usize) -> String {
     format!("line {}, column {}: {}", error.line() + lines_before, error.column(), describe(error))
 }
 
-/// Describes an error without its position.
 fn describe(error: &serde_json::Error) -> String {
     let text = error.to_string();
     without_type_names(text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message))
 }
 
-/// Replaces the names of this program's types in a message of a parser by those of JSON's kinds of values.
+/// Replaces names of this program's types in a parser's message by JSON's kinds of values.
 pub(crate) fn without_type_names(message: &str) -> String {
     if message.contains("did not match any variant of untagged enum") {
         return "unexpected kind of value".to_owned();

@@ -23,7 +23,6 @@ pub(crate) fn test_name(prefix: &str, text: &str) -> TestName {
     valid_name(&format!("{prefix}-{}", slug(text)))
 }
 
-/// Converts a text that is a valid name.
 pub(crate) fn valid_name(name: &str) -> TestName {
     TestName::new(name).unwrap_or_else(|_| unreachable!("`{name}` is a valid name"))
 }

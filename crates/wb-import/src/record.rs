@@ -15,7 +15,7 @@ use crate::naming::slug;
 use crate::staging::{SourceFile, StagedCell, StagedImport};
 use crate::systems::system_name;
 
-/// The recorded reason why an imported cell has no more samples.
+/// Recorded as the reason why an imported cell has no more samples.
 const END_REASON: &str = "end of the imported files";
 
 /// Records an import in a run, whose journal is open for writing.
@@ -39,7 +39,6 @@ pub(crate) fn record(
     Ok(write_result.map(drop)?)
 }
 
-/// Builds the invocation of the import for the run file.
 fn build_invocation(
     request: &ImportRequest<'_>,
     cells: &[StagedCell],
@@ -68,7 +67,7 @@ fn build_invocation(
     }
 }
 
-/// The machines of a file with their names: the host name, or the name that the file has for the system.
+/// The machines of a file, by host name, or by the name that the file has for the system.
 fn machines(source: &SourceFile) -> impl Iterator<Item = (&str, &ForeignMachine)> {
     let ForeignResults { machine, machines, provenance, .. } = &source.results;
     let system = || system_name(source.format, provenance).unwrap_or("unnamed");
@@ -76,7 +75,7 @@ fn machines(source: &SourceFile) -> impl Iterator<Item = (&str, &ForeignMachine)
     std::iter::once((name, machine)).chain(machines.iter().map(|(name, machine)| (name.as_str(), machine)))
 }
 
-/// The machines by name. Different descriptions under one name are numbered: `host`, `host-2`.
+/// Different descriptions under one name are numbered: `host`, `host-2`.
 fn name_machines<'a>(
     machines: impl Iterator<Item = (&'a str, &'a ForeignMachine)>,
 ) -> BTreeMap<WorkerName, ForeignMachine> {
@@ -92,7 +91,7 @@ fn name_machines<'a>(
     named
 }
 
-/// Writes the environments of the machines that have one. If there is only one machine, the file name has no worker.
+/// Writes the known environments. If there is only one machine, the file name has no worker.
 fn write_environments(
     run: &RunFolder,
     invocation: u32,
@@ -107,7 +106,6 @@ fn write_environments(
     Ok(())
 }
 
-/// Writes the definitions of cells, in one file per serial.
 fn write_definitions(run: &RunFolder, cells: &[StagedCell]) -> Result<(), RecordError> {
     let mut serials: BTreeMap<_, Vec<&StagedCell>> = BTreeMap::new();
     for cell in cells {
@@ -125,7 +123,6 @@ fn write_definitions(run: &RunFolder, cells: &[StagedCell]) -> Result<(), Record
 struct Recorder<'a> {
     run: &'a RunFolder,
     journal: Journal,
-    /// The attempts of the run before the import.
     history: History,
 }
 
@@ -143,7 +140,7 @@ impl Recorder<'_> {
     }
 }
 
-/// The events of the new samples of a cell, numbered after its existing ones, and of its end.
+/// The events of a cell's new samples, numbered after its existing ones, and of its end.
 fn events(history: &History, cell: &StagedCell) -> Vec<JournalEvent> {
     let (id, key) = (&cell.definition.cell, &cell.definition.key);
     let measured = history.attempts(id).iter().map(|attempt| attempt.ended.sample.saturating_add(1));

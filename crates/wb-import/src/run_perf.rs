@@ -13,12 +13,9 @@ use crate::naming::{slug, valid_name};
 
 /// Metadata file in the folder of a build.
 const METADATA: &str = "RUNPERF_METADATA";
-/// File with the results of a test.
 const RESULT: &str = "result.json";
-/// File with the text of an error.
 pub(crate) const EXCEPTION: &str = "exception";
 
-/// Profile and serial according to the folders of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ResultLocation {
     pub(crate) profile: Option<ProfileName>,
@@ -27,19 +24,16 @@ pub(crate) struct ResultLocation {
     pub(crate) test: Option<String>,
 }
 
-/// Whether a folder of this name contains an error.
 pub(crate) fn is_error_folder(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with("__error") && name.ends_with("__"))
 }
 
-/// Whether a file is the text of an error.
 pub(crate) fn is_exception_file(path: &Path) -> bool {
     let folder = path.parent().and_then(Path::file_name);
     path.file_name() == Some(OsStr::new(EXCEPTION)) && folder.is_some_and(is_error_folder)
 }
 
-/// Whether a file is in a serial that is not a number: users of run-perf rename serials to exclude them from
-/// comparisons.
+/// Whether the serial is not a number: users of run-perf rename serials to exclude them from comparisons.
 pub(crate) fn has_non_numeric_serial(path: &Path) -> bool {
     let serial = ancestor_name(path, 1).filter(|serial| !serial.starts_with(|c: char| c.is_ascii_digit()));
     path.file_name() == Some(OsStr::new(RESULT)) && serial.is_some() && is_in_layout(path)
@@ -58,7 +52,6 @@ pub(crate) fn locate_result(path: &Path) -> ResultLocation {
     }
 }
 
-/// Level of an error in a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ErrorLevel {
     Build,
@@ -70,7 +63,7 @@ enum ErrorLevel {
 }
 
 impl ErrorLevel {
-    /// Determines the level of an error. Its build is the nearest folder with metadata, or else the imported folder.
+    /// The build of an error is the nearest folder with metadata, or else the imported folder.
     fn new(path: &Path, root: Option<&Path>) -> Self {
         let root = root.and_then(|folder| std::path::absolute(folder).ok());
         let levels = [Self::Build, Self::Profile, Self::Test, Self::Serial];
@@ -114,8 +107,8 @@ pub(crate) fn read_error_cell(path: &Path, root: Option<&Path>, text: &str) -> (
     (location, foreign)
 }
 
-/// Joins the names of the folders from the imported one down to that of an error; only the last one if the error file
-/// itself was given.
+/// Joins folder names from the imported one down to that of an error; only the last one if the error file itself was
+/// given.
 fn join_relative_path(path: &Path, root: Option<&Path>) -> String {
     let root = root.and_then(|folder| std::path::absolute(folder).ok());
     let folder = path.parent().unwrap_or(path);
@@ -130,7 +123,6 @@ impl ResultLocation {
     }
 }
 
-/// Name of the folder that is `levels` levels above a file.
 fn ancestor_name(path: &Path, levels: usize) -> Option<&str> {
     path.ancestors().nth(levels)?.file_name()?.to_str()
 }

@@ -18,7 +18,6 @@ use crate::run_perf::ResultLocation;
 use crate::systems::Systems;
 use crate::{Format, ReadError};
 
-/// A parsed file.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
@@ -26,7 +25,6 @@ pub(crate) struct SourceFile {
     pub(crate) sha256: Sha256,
     pub(crate) format: Format,
     pub(crate) results: ForeignResults,
-    /// Profile and serial according to run-perf's folders.
     pub(crate) location: ResultLocation,
 }
 
@@ -35,36 +33,31 @@ pub(crate) struct StagingArea<'a> {
     run: &'a RunFolder,
     history: &'a History,
     names: &'a NameOverrides,
-    /// Definitions of the existing cells of the run.
     existing_cells: BTreeMap<CellId, CellDefinition>,
     systems: Systems,
     cells: Vec<StagedCell>,
     index: BTreeMap<CellId, usize>,
-    /// The cells by what distinguishes them whatever their names are.
+    /// By what distinguishes cells whatever their names are.
     by_params: BTreeMap<String, CellId>,
-    /// Definitions of tests, as recorded in the run.
+    /// As recorded in the run.
     tests: BTreeMap<TestName, String>,
 }
 
-/// The result of staging: what an import adds to a run.
 pub(crate) struct StagedImport {
     pub(crate) cells: Vec<StagedCell>,
-    /// Definitions of tests, by name.
     pub(crate) tests: BTreeMap<TestName, String>,
 }
 
-/// New definition of a cell, and its new samples.
 #[derive(Debug, Clone)]
 pub(crate) struct StagedCell {
     pub(crate) definition: CellDefinition,
     pub(crate) batches: Vec<Arc<StagedBatch>>,
-    /// Origins of all its samples, including existing ones, by the hash of the file.
+    /// Of all samples, including existing ones, by the hash of the file.
     origins: BTreeMap<Sha256, Arc<Locations>>,
-    /// Fingerprints of its masked parameters; unknown if it is of an earlier import only.
+    /// Of the masked parameters; unknown if the cell is of an earlier import only.
     fingerprints: Option<Fingerprints>,
 }
 
-/// New samples of a cell from one file.
 #[derive(Debug)]
 pub(crate) struct StagedBatch {
     pub(crate) file: Sha256,
@@ -80,7 +73,6 @@ struct Locations {
 }
 
 impl Locations {
-    /// Adds a location; returns whether it is new.
     fn insert(&mut self, location: &str) -> bool {
         let (prefix, number) = split_location(location);
         let is_new = match self.by_prefix.get_mut(prefix) {
@@ -97,14 +89,12 @@ impl Locations {
     }
 }
 
-/// The additions of a file, and what of it was skipped.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct AddedCounts {
     pub(crate) cells: usize,
     pub(crate) samples: usize,
     /// Samples that the run already has.
     pub(crate) duplicates: usize,
-    /// Cells that were skipped, with the reason.
     pub(crate) skipped: Vec<String>,
 }
 
@@ -162,7 +152,6 @@ impl<'a> StagingArea<'a> {
         Ok(added)
     }
 
-    /// Returns what is added to the run.
     pub(crate) fn finish(self) -> StagedImport {
         let cells: Vec<StagedCell> = self.cells.into_iter().filter(|cell| !cell.batches.is_empty()).collect();
         let used: BTreeSet<&TestName> = cells.iter().map(|cell| &cell.definition.cell.test).collect();
@@ -170,7 +159,7 @@ impl<'a> StagingArea<'a> {
         StagedImport { cells, tests }
     }
 
-    /// The staged or existing cell with this id, or a new one without samples.
+    /// The staged or existing cell, or a new one without samples.
     fn staged_or_existing(&self, id: &CellId, cell: &ForeignCell, source: &SourceFile) -> StagedCell {
         if let Some(index) = self.index.get(id) {
             return self.cells[*index].clone();
@@ -209,7 +198,6 @@ impl<'a> StagingArea<'a> {
         }
     }
 
-    /// Whether the run has a different test of this name.
     fn is_another_test(&self, test: &TestName, text: &str) -> bool {
         if let Some(staged) = self.tests.get(test) {
             return staged != text;
@@ -221,7 +209,6 @@ impl<'a> StagingArea<'a> {
     }
 }
 
-/// Renders the definition of a test, as recorded in the run.
 fn render_test_definition(name: &TestName, cell: &ForeignCell, format: Format) -> String {
     let test = ImportedTest {
         name: name.clone(),
@@ -233,7 +220,6 @@ fn render_test_definition(name: &TestName, cell: &ForeignCell, format: Format) -
     header.to_owned() + &toml::to_string(&test).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
-/// Reads the definitions of all cells of a run.
 fn read_definitions(run: &RunFolder) -> Result<BTreeMap<CellId, CellDefinition>, RecordError> {
     let mut cells: Vec<CellId> =
         run.run_file()?.invocations.into_iter().flat_map(|invocation| invocation.cells).collect();
@@ -246,20 +232,19 @@ fn read_definitions(run: &RunFolder) -> Result<BTreeMap<CellId, CellDefinition>,
     Ok(cells.map(|definition| (definition.cell.clone(), definition)).collect())
 }
 
-/// Sampling rule with exactly the imported number of samples, whatever their spread.
+/// Rule with exactly the imported number of samples, whatever their spread.
 fn fixed_count_rule(samples: usize) -> SamplingRule {
     SamplingRule::External { min_samples: samples, max_samples: samples }
 }
 
-/// Origin of an attempt's sample.
 fn read_origin(attempt: &RecordedAttempt) -> Option<ImportOrigin> {
     let bytes = files::read(&attempt.run, &attempt.run.join(&attempt.folder).join(SAMPLE_ARTEFACT)).ok()??;
     Some(serde_json::from_slice::<ImportedSample>(&bytes).ok()?.origin)
 }
 
 impl StagedCell {
-    /// Whether a cell of the same name and parameters is this one, rather than one that differs in a masked secret. If the
-    /// secret is unknown, only a file that this cell is from has the same one.
+    /// Whether a cell of the same name and parameters is this one, rather than one that differs in a masked secret. If
+    /// the secret is unknown, only a file that this cell is from has the same one.
     fn is_same_cell(&self, cell: &ForeignCell, source: &SourceFile) -> bool {
         let has_sample = |known: &Arc<Locations>| cell.samples.locations().any(|location| known.contains(&location));
         let is_known = match &self.fingerprints {
@@ -269,7 +254,7 @@ impl StagedCell {
         is_known || self.origins.get(&source.sha256).is_some_and(has_sample)
     }
 
-    /// Adds the samples of a file that it does not have yet.
+    /// Adds the samples of a file that the cell does not have yet.
     fn with_samples(
         mut self,
         cell: &ForeignCell,
@@ -314,7 +299,7 @@ impl StagedCell {
     }
 }
 
-/// The parameters with a value. Parameters without one are only there because other cells have them.
+/// Parameters with a value; those without one are only there because other cells have them.
 fn known(params: &Params) -> impl Iterator<Item = (&String, &ParamValue)> {
     params.iter().filter(|(_, value)| **value != ParamValue::Text(String::new()))
 }
@@ -324,7 +309,6 @@ fn identity(CellId { profile, test, serial, .. }: &CellId, params: &Params) -> S
     format!("{profile}/{test}/{serial} {:?}", known(params).collect::<Vec<_>>())
 }
 
-/// The circumstances of a cell in a file.
 fn cell_provenance(cell: &ForeignCell, source: &SourceFile) -> BTreeMap<String, String> {
     let mut all = source.results.provenance.clone();
     all.extend(cell.provenance.clone());
@@ -332,7 +316,6 @@ fn cell_provenance(cell: &ForeignCell, source: &SourceFile) -> BTreeMap<String, 
     all
 }
 
-/// Note on a skipped cell.
 fn masked_difference_note(id: &CellId, cell: &ForeignCell) -> String {
     let location = cell.samples.locations().next().unwrap_or_default();
     format!(
@@ -377,7 +360,6 @@ impl NameOverrides {
         Ok(())
     }
 
-    /// Determines the name of a cell.
     fn cell_id(&self, cell: &ForeignCell, source: &SourceFile) -> CellId {
         let profile = self.profile.clone().or_else(|| source.location.profile.clone()).or_else(|| cell.profile.clone());
         let serial = self.id.clone().map(Serial::Id).or_else(|| source.location.serial.clone());

@@ -18,7 +18,6 @@ struct System(Vec<String>);
 pub(crate) struct Systems(BTreeMap<(Format, Serial), BTreeMap<ProfileName, System>>);
 
 impl System {
-    /// Reads a system from the provenance of samples; none if it is unknown.
     fn new(format: Format, provenance: &BTreeMap<String, String>) -> Option<Self> {
         let known =
             format.definition().system_properties.iter().filter_map(|property| provenance.get(*property).cloned());
@@ -27,13 +26,11 @@ impl System {
     }
 }
 
-/// Name of the system of these samples, if it is known.
 pub(crate) fn system_name(format: Format, provenance: &BTreeMap<String, String>) -> Option<&str> {
     provenance.get(*format.definition().system_properties.first()?).map(String::as_str)
 }
 
 impl Systems {
-    /// Reads the systems of the cells that a run has.
     pub(crate) fn new(cells: &BTreeMap<CellId, CellDefinition>, history: &History) -> Self {
         let mut systems = Self::default();
         for (id, definition) in cells {
@@ -49,11 +46,9 @@ impl Systems {
         systems
     }
 
-    /// Determines the profile of samples; `id` has the default profile. It is the profile that their system has in the
-    /// run already, or else the default one if it is free, or else one with the name of the system.
-    ///
-    /// # Errors
-    /// If their profile is `fixed`, and another system has it.
+    /// Profile of samples; `id` has the default profile. It is the profile that their system has in the run already, or
+    /// else the default one if it is free, or else one with the name of the system. Fails if their profile is `fixed`,
+    /// and another system has it.
     pub(crate) fn profile(
         &mut self,
         id: &CellId,

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::json::without_type_names;
 
-/// Parses a document; returns the error with its position otherwise.
+/// The error has the position.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     // Errors of the deserialiser have no positions of their own.
     check_well_formed(text)?;
@@ -23,7 +23,6 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
-/// Adds the line and the column of a position to a message.
 fn locate(text: &str, position: u64, message: &str) -> String {
     let before = &text.as_bytes()[..text.len().min(position as usize)];
     let before = String::from_utf8_lossy(before);
@@ -31,7 +30,7 @@ fn locate(text: &str, position: u64, message: &str) -> String {
     format!("line {}, column {}: {message}", before.matches('\n').count() + 1, line.chars().count() + 1)
 }
 
-/// Checks that a text is well-formed XML; returns the error with its position otherwise.
+/// The error has the position.
 pub(crate) fn check_well_formed(text: &str) -> Result<(), String> {
     let mut events = Reader::from_str(text);
     let (mut elements, mut open) = (0, 0);
@@ -54,7 +53,7 @@ pub(crate) fn check_well_formed(text: &str) -> Result<(), String> {
     }
 }
 
-/// Whether it is a character reference or a predefined entity, which need no document type.
+/// Character references and predefined entities need no document type.
 fn is_predefined(entity: &BytesRef<'_>) -> bool {
     matches!(entity.resolve_char_ref(), Ok(Some(_))) || matches!(&**entity, "amp" | "lt" | "gt" | "apos" | "quot")
 }

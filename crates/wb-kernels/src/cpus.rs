@@ -9,12 +9,7 @@ pub fn allowed() -> Vec<usize> {
     sched_getaffinity(None).map(|set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()).unwrap_or_default()
 }
 
-/// Checks a list of CPUs, one per thread, before any thread is started.
-///
-/// A CPU may be listed more than once: its threads then share it.
-///
-/// # Errors
-/// [`Error::NoCpu`] for an empty list, [`Error::Cpu`] for a CPU that may not be used.
+/// Checks a list of CPUs before any thread is started. A CPU may be listed more than once: its threads then share it.
 pub fn check_available(cpus: &[usize]) -> Result<(), Error> {
     let allowed = allowed();
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -24,10 +19,6 @@ pub fn check_available(cpus: &[usize]) -> Result<(), Error> {
     }
 }
 
-/// Pins the calling thread to one CPU.
-///
-/// # Errors
-/// [`Error::Pin`] with the system's error.
 pub fn pin(cpu: usize) -> Result<(), Error> {
     let pin_error = |source| Error::Pin { cpu, source };
     if cpu >= CpuSet::MAX_CPU {

@@ -22,41 +22,31 @@ pub enum Isa {
     Avx512,
 }
 
-/// The CPU, or its operating system, does not support an instruction set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unsupported instruction set {isa}: this machine supports {}", names(available))]
 pub struct UnsupportedIsa {
-    /// The requested instruction set.
     pub isa: Isa,
-    /// The instruction sets that the machine supports.
     pub available: Vec<Isa>,
 }
 
-/// An unknown name of an instruction set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown instruction set `{0}`: expected one of {all}", all = names(&Isa::ALL))]
 pub struct UnknownIsa(pub String);
 
 impl Isa {
-    /// Every instruction set, narrow to wide.
     pub const ALL: [Self; 4] = [Self::Scalar, Self::Sse2, Self::Avx2, Self::Avx512];
 
-    /// The instruction sets that this CPU and its operating system support, narrow to wide.
+    /// What this CPU and its operating system support, narrow to wide.
     #[must_use]
     pub fn available() -> Vec<Self> {
         Self::ALL.into_iter().filter(|isa| isa.exists()).collect()
     }
 
-    /// The widest instruction set that this CPU and its operating system support.
     #[must_use]
     pub fn widest() -> Self {
         Self::ALL.into_iter().rfind(|isa| isa.exists()).unwrap_or(Self::Scalar)
     }
 
-    /// Requires that this machine supports it.
-    ///
-    /// # Errors
-    /// [`UnsupportedIsa`] with the instruction sets that it supports.
     pub fn require(self) -> Result<(), UnsupportedIsa> {
         if self.exists() { Ok(()) } else { Err(UnsupportedIsa { isa: self, available: Self::available() }) }
     }

@@ -1,7 +1,7 @@
 //! Compute kernels that measure one machine: himeno and ramspeed for memory, linpack for arithmetic. Also a load: a
 //! memory hog.
 //!
-//! AttemptPurpose: run one kernel in the calling process, on an explicit list of CPUs, with an explicit instruction set, and
+//! Purpose: run one kernel in the calling process, on an explicit list of CPUs, with an explicit instruction set, and
 //! report the figures together with the evidence that the work was done.
 //!
 //! Must not depend on: plans, samples, workers, run folders. The crate stands alone: a configuration goes in, a report

@@ -34,10 +34,8 @@ pub struct Residency {
     pub huge_bytes: u64,
 }
 
-/// Anonymous private memory, zeroed, untouched, aligned to [`MappedMemory::ALIGNMENT`].
-///
-/// It lies between two inaccessible pages, so that the kernel never merges it with other
-/// mappings and its residency is its own.
+/// Anonymous private memory, zeroed, untouched, aligned to [`MappedMemory::ALIGNMENT`]. It lies between two
+/// inaccessible pages, so that the kernel never merges it with other mappings and its residency is its own.
 #[derive(Debug)]
 pub(crate) struct MappedMemory {
     reserved: *mut c_void,
@@ -101,7 +99,6 @@ impl MappedMemory {
         Ok(memory)
     }
 
-    /// The first byte. Access through the pointer is the caller's unsafe code.
     pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.base
     }
@@ -113,7 +110,6 @@ impl MappedMemory {
         unsafe { std::slice::from_raw_parts(self.base.cast(), self.bytes / size_of::<T>()) }
     }
 
-    /// The whole memory as mutable numbers, without a remainder smaller than one number.
     pub(crate) fn as_mut_slice<T: Zeroable>(&mut self) -> &mut [T] {
         // SAFETY: as in `as_slice`, and `&mut self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.base.cast(), self.bytes / size_of::<T>()) }
@@ -149,8 +145,7 @@ impl HugePagePolicy {
     }
 }
 
-/// Returns an error if less than `bytes` of memory is available (MemAvailable). If the system does not report it, the
-/// mapping itself decides.
+/// Fails if less is available (MemAvailable). If the system does not report it, the mapping itself decides.
 pub(crate) fn check_available(bytes: u64) -> Result<(), Error> {
     match available_bytes() {
         Ok(Some(available)) if available < bytes => Err(Error::Memory { required: bytes, available }),

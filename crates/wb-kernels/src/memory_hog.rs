@@ -1,8 +1,8 @@
 //! A process whose memory grows at a given rate: a neighbour without limits, or a balloon that takes memory away.
 //!
 //! Pages are filled with random bytes, which do not compress. If the process waits for memory, in reclaim or for swap,
-//! it falls behind. It catches up with up to [`MAX_DEBT`]; the rest is counted as lost. The difference between the
-//! requested and the reached growth is therefore known, as for `mem-hog` of resctl-demo's bandit.
+//! it falls behind; it catches up with up to [`MAX_DEBT`], and the rest is counted as lost. So the difference between
+//! the requested and the reached growth is known, as for `mem-hog` of resctl-demo's bandit.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,13 +12,12 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes written between two looks at the clock: short even where a page takes a millisecond.
 const STEP: usize = 64 << 10;
-/// How much of the growth it may be behind before it is counted as lost.
+/// Growth that is missed beyond this is lost.
 const MAX_DEBT: Duration = Duration::from_secs(1);
-/// Interval between two reports.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// Memory is allocated in areas of this size, so that growing copies nothing.
+/// Bytes that are allocated at once, so that growing copies nothing.
 const AREA: usize = 16 << 20;
-/// Size of a page, of which reading touches one word.
+/// Reading touches one word of each page.
 const PAGE: usize = 4096;
 
 /// What a memory hog is started with
@@ -50,10 +49,7 @@ pub struct MemoryHogReport {
     pub reread: u64,
 }
 
-/// Grows, and then keeps its size. Returns the first error of `on_report`.
-///
-/// # Errors
-/// Those of `on_report`, which is called once a second.
+/// Grows, then keeps its size; calls `on_report` once a second, and ends with its first error.
 pub fn run<E>(config: &MemoryHogConfig, mut on_report: impl FnMut(&MemoryHogReport) -> Result<(), E>) -> Result<(), E> {
     let start = Instant::now();
     let mut growth = Growth::new(config.growth);
@@ -91,10 +87,9 @@ pub fn run<E>(config: &MemoryHogConfig, mut on_report: impl FnMut(&MemoryHogRepo
     }
 }
 
-/// Keeps to a rate of growth.
 struct Growth {
     rate: Option<f64>,
-    /// Bytes that should have been written by now and were not.
+    /// Bytes that are due and not yet written.
     debt: f64,
     /// Bytes that will not be written any more.
     lost: f64,
@@ -126,8 +121,8 @@ impl Growth {
     }
 }
 
-/// Memory filled with random bytes. Each page is the same ones, but for its first word: no page compresses, and none is
-/// equal to another.
+/// Memory in which all pages have the same random bytes but for the first word: no page compresses, and none equals
+/// another.
 struct Memory {
     areas: Vec<Vec<u64>>,
     page: Vec<u64>,
@@ -156,7 +151,7 @@ impl Memory {
         }
     }
 
-    /// Reads a word of each of the next pages; returns the size of the pages.
+    /// Reads a word of each of the next pages, and returns the size of the pages.
     fn reread(&mut self, bytes: usize) -> u64 {
         const WORDS: usize = AREA / size_of::<u64>();
         let mut touched = 0;

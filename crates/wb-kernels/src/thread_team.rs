@@ -6,15 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 use std::{hint, io, thread};
 
-/// Runs `body` once per CPU, each on a thread pinned to that CPU, and returns the results in the order of `cpus`.
-///
-/// The bodies start together: all threads run and are pinned before the first body begins.
-///
-/// # Errors
-/// A CPU that may not be used, or a thread that could not be started or pinned. No body has run in that case.
-///
-/// # Panics
-/// Panics when a body does; the other threads are released from their barriers first.
+/// Runs `body` once per CPU, each on a thread pinned to that CPU, and returns the results in the order of `cpus`. All
+/// threads run and are pinned before the first body begins; if one cannot be, none runs. If a body panics, so does
+/// this, after the other threads were released from their barriers.
 pub(crate) fn run<T: Send>(cpus: &[usize], body: impl Fn(&TeamThread<'_>) -> T + Sync) -> Result<Vec<T>, Error> {
     cpus::check_available(cpus)?;
     let barrier = Barrier::new(cpus.len());
@@ -59,24 +53,17 @@ fn start_aborted(cpu: usize) -> Error {
     Error::Thread { cpu, source: io::Error::other("another thread of the team could not start") }
 }
 
-/// One thread of a team, as passed to its body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TeamThread<'a> {
-    /// Index in the list of CPUs.
+    /// In the list of CPUs.
     pub(crate) index: usize,
-    /// Number of threads in the team.
     pub(crate) count: usize,
     barrier: &'a Barrier,
 }
 
 impl TeamThread<'_> {
-    /// Waits at a barrier for all threads of the team.
-    ///
-    /// Spins first, then yields to the scheduler so that several threads can share one CPU. All writes before the
-    /// barrier are visible to all threads after it.
-    ///
-    /// # Panics
-    /// Panics when another thread has panicked, instead of waiting for it for ever.
+    /// Waits for all threads of the team, and panics if one has panicked. Spins first, then yields to the scheduler so
+    /// that several threads can share one CPU. All writes before the barrier are visible to all threads after it.
     pub(crate) fn wait(&self) {
         if self.barrier.try_wait().is_err() {
             panic!("another thread of the team panicked");
@@ -98,17 +85,14 @@ impl TeamThread<'_> {
     }
 }
 
-/// Start and end of one thread's work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeSpan {
     /// Just after the barrier.
     pub(crate) start: Instant,
-    /// Just after the work.
     pub(crate) end: Instant,
 }
 
 impl TimeSpan {
-    /// The time that this thread took.
     pub(crate) fn duration(&self) -> Duration {
         self.end - self.start
     }
@@ -124,8 +108,7 @@ impl TimeSpan {
 /// Spins of a waiting thread before it yields; some ten microseconds.
 const MAX_SPINS: u32 = 2_000;
 
-/// A value on cache lines of its own, which separates shared counters from data that is only read (128 bytes: CPUs
-/// fetch lines in pairs).
+/// A value on cache lines of its own, separate from data that is only read (128 bytes: CPUs fetch lines in pairs).
 #[derive(Debug)]
 #[repr(align(128))]
 struct CachePadded<T>(T);
@@ -178,7 +161,6 @@ impl Barrier {
     }
 }
 
-/// Poisons the barrier when its thread unwinds.
 struct PoisonOnPanic<'a>(&'a Barrier);
 
 impl Drop for PoisonOnPanic<'_> {

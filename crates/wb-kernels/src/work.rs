@@ -26,7 +26,6 @@ pub struct Probe {
     pub seconds: f64,
 }
 
-/// The measured run and its probe.
 #[derive(Debug)]
 pub(crate) struct TimedRun<T> {
     pub(crate) iterations: u64,
@@ -54,10 +53,7 @@ const MAX_PROBE_DISTANCE: f64 = std::f64::consts::LN_2;
 const MAX_PROBE_REPEATS: u32 = 3;
 
 /// Measures `once`, which does a number of iterations from the same initial state each time and returns their wall
-/// time.
-///
-/// # Errors
-/// The errors of `once`, and [`Error::Config`] for an amount of work that is zero or out of range.
+/// time. Fails with [`Error::Config`] for an amount of work that is zero or out of range.
 pub(crate) fn measure<T>(
     work: Work,
     mut once: impl FnMut(u64) -> Result<(Duration, T), Error>,
@@ -106,14 +102,14 @@ pub(crate) fn measure<T>(
     Ok(TimedRun { iterations, seconds, value, probe })
 }
 
-/// The logarithm of the factor between the times per iteration.
+/// Logarithm of the ratio of the times per iteration.
 fn distance(probe: Probe, measured: Probe) -> f64 {
     let each = |probe: Probe| probe.seconds.max(1e-9) / probe.iterations as f64;
     (each(probe) / each(measured)).ln().abs()
 }
 
-/// Iterations that should take `seconds`, estimated from a probe: more than the probe's if it was shorter, and at most
-/// a thousand times as many, since a very short probe is inaccurate.
+/// Iterations that should take `seconds`: more than the probe's if it was shorter, and at most a thousand times as
+/// many, since a very short probe is inaccurate.
 fn estimate_iterations(probe: Probe, seconds: f64) -> u64 {
     let factor = (seconds * MARGIN / probe.seconds.max(1e-9)).min(1000.0);
     let iterations = (probe.iterations as f64 * factor).ceil() as u64;

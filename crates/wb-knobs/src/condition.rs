@@ -11,15 +11,11 @@ use crate::verdict::NoiseVerdict;
 
 /// Current activity or state of the system that makes measurements noisy.
 pub trait Condition: Sync {
-    /// Its name, and why it matters.
     fn description(&self) -> ConditionDescription;
-    /// Assesses the condition.
     fn observe(&self, sample: &SystemSample<'_>) -> Vec<ConditionReport>;
 }
 
-/// Name of a condition, and why it matters.
 pub struct ConditionDescription {
-    /// Name of the condition: `steal`.
     pub name: &'static str,
     /// Why it matters, as a clause.
     pub why: &'static str,
@@ -52,13 +48,11 @@ impl<'a> SystemSample<'a> {
         Self::between(root, before, after, start.elapsed().as_secs_f64())
     }
 
-    /// Combines two readings.
     pub fn between(root: &'a SysRoot, before: CounterSnapshot, after: CounterSnapshot, seconds: f64) -> Self {
         Self { root, before, after, seconds }
     }
 }
 
-/// The assessment of a condition for one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionReport {
     pub(crate) target: KnobTarget,

@@ -6,19 +6,15 @@ use wb_sys::SysRoot;
 use wb_sys::process::{ProcessStat, tree};
 use wb_sys::telemetry::{CpuTimes, total_cpu_times};
 
-/// A snapshot of the system's counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CounterSnapshot {
-    /// Times of all CPUs together.
     pub(crate) cpu: CpuTimes,
-    /// The processes, by id.
     pub(crate) processes: BTreeMap<u32, ProcessStat>,
     /// Thermal throttling events since boot, by CPU.
     pub(crate) throttled: BTreeMap<u32, u64>,
 }
 
 impl CounterSnapshot {
-    /// Reads the current counters.
     pub fn read(root: &SysRoot) -> Self {
         Self {
             cpu: total_cpu_times(&root.text("/proc/stat").unwrap_or_default()),
@@ -27,13 +23,11 @@ impl CounterSnapshot {
         }
     }
 
-    /// The id of a running process of this name.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         self.processes.iter().find(|(_, process)| process.name == name).map(|(id, _)| *id)
     }
 }
 
-/// Whether a process of this name is running.
 pub(crate) fn is_running(root: &SysRoot, name: &str) -> bool {
     let mut processes = root.numbered_entries("/proc", "").into_iter();
     processes.any(|id| root.text(format!("/proc/{id}/comm")).is_ok_and(|comm| comm == name))

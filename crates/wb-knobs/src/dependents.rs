@@ -1,10 +1,8 @@
-//! Files of settings that the kernel may reset when a related knob is changed.
-//!
-//! Listing too many of them is harmless: the undo log restores only the settings that were reset.
+//! Files of settings that the kernel may reset when a related knob is changed. Listing too many is harmless: the undo
+//! log restores only the settings that were reset.
 
 use wb_sys::{SysRoot, environment};
 
-/// The files in a folder, ordered by name.
 pub(crate) fn files(sys: &SysRoot, folder: &str) -> Vec<String> {
     let paths = sys.list(folder).unwrap_or_default().into_iter().map(|name| format!("{folder}/{name}"));
     paths.filter(|path| sys.path(path).is_ok_and(|full| full.is_file())).collect()
@@ -20,8 +18,7 @@ pub(crate) fn queue_settings(sys: &SysRoot, disk: &str) -> Vec<String> {
 
 const FREQUENCY: &str = "/sys/devices/system/cpu/cpufreq";
 
-/// The settings of a frequency policy and of its governor, whose files are below the policy or in a folder for all
-/// policies.
+/// A governor's files are below the policy or in a folder for all policies.
 pub(crate) fn policy_settings(sys: &SysRoot, policy: &str) -> Vec<String> {
     let folder = format!("{FREQUENCY}/{policy}");
     [files(sys, &folder), subfolder_files(sys, &folder), governor_settings(sys)].concat()
@@ -40,7 +37,6 @@ fn governor_settings(sys: &SysRoot) -> Vec<String> {
     folders.flat_map(|name| files(sys, &format!("{FREQUENCY}/{name}"))).collect()
 }
 
-/// The files in the subfolders of a folder.
 fn subfolder_files(sys: &SysRoot, folder: &str) -> Vec<String> {
     let names = sys.list(folder).unwrap_or_default().into_iter();
     names.flat_map(|name| files(sys, &format!("{folder}/{name}"))).collect()

@@ -105,7 +105,6 @@ fn remedy(knob: &dyn Knob, root: &SysRoot, value: &str) -> Vec<String> {
 }
 
 impl Diagnosis {
-    /// Whether no finding is noisy.
     pub fn is_quiet(&self) -> bool {
         !self.findings.iter().any(|finding| finding.verdict == NoiseVerdict::Noisy)
     }

@@ -14,19 +14,15 @@ use crate::writes::{
     KnobWrites, check_option, choice, invalid, listed_options, parse_number, parse_size, parse_switch, setting_write,
 };
 
-/// A knob whose value is in one file for each target.
 pub struct FileKnob {
-    /// Its name, and why it matters.
     pub description: KnobDescription,
     /// Path of the file; `{}` stands for the target.
     pub path: &'static str,
     pub format: FileFormat,
-    /// Returns the targets that it can be set for.
     pub targets: fn(&SysRoot) -> Vec<KnobTarget>,
     pub assess: fn(&KnobValue) -> Assessment,
     /// The content of the file that is suggested to users.
     pub suggestion: &'static str,
-    /// Returns the files of other settings that the system may reset when this knob is set.
     pub dependents: Option<fn(&SysRoot, &KnobTarget) -> Vec<String>>,
 }
 

@@ -1,5 +1,3 @@
-//! The Knob trait: one system setting that affects results or noise.
-
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -13,13 +11,10 @@ use crate::writes::KnobWrites;
 
 /// A system setting that affects results or noise.
 pub trait Knob: Sync {
-    /// Its name, and why it matters.
     fn description(&self) -> &KnobDescription;
-    /// Name of the knob: `io-scheduler`.
     fn name(&self) -> &'static str {
         self.description().name
     }
-    /// The reason given where there is no target, as a refusal.
     fn unsupported(&self) -> Unsupported {
         Unsupported(self.description().unsupported_reason.to_owned())
     }
@@ -27,16 +22,12 @@ pub trait Knob: Sync {
     fn targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         target::system(sys)
     }
-    /// Reads the current value.
     fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported>;
     /// Assesses whether a value is quiet.
     fn assess(&self, value: &KnobValue) -> Assessment;
     /// The writes that set it to a value, which is given in the format of output or of the kernel.
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites;
-    /// Checks a value as far as it is valid or invalid on every machine; by default any may be valid.
-    ///
-    /// # Errors
-    /// If no machine accepts it.
+    /// Refuses a value that no machine accepts; by default any may be valid.
     fn check_value(&self, _value: &str) -> Result<(), Unsupported> {
         Ok(())
     }
@@ -48,7 +39,6 @@ pub trait Knob: Sync {
     fn dependents(&self, _sys: &SysRoot, _target: &KnobTarget) -> Vec<String> {
         Vec::new()
     }
-    /// The targets that are set by default, where none is named.
     fn default_targets(&self, sys: &SysRoot) -> Vec<KnobTarget> {
         self.targets(sys)
     }
@@ -58,7 +48,6 @@ pub trait Knob: Sync {
     }
     /// The shell command that makes it quiet for these targets.
     fn shell_command(&self, sys: &SysRoot, targets: &[KnobTarget]) -> String;
-    /// Whether it is a state or an action.
     fn nature(&self) -> KnobKind {
         KnobKind::State
     }
@@ -69,7 +58,6 @@ pub trait Knob: Sync {
     }
 }
 
-/// Name of a knob, and why it matters.
 pub struct KnobDescription {
     /// Name of the knob: `io-scheduler`.
     pub name: &'static str,
@@ -81,7 +69,6 @@ pub struct KnobDescription {
     pub unsupported_reason: &'static str,
 }
 
-/// Kind of a knob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnobKind {
     /// A state that is set and later restored.
@@ -138,23 +125,18 @@ impl fmt::Display for KnobValue {
     }
 }
 
-/// Assessment of a value's effect on noise.
+/// Whether a value is quiet: it adds no noise (`Yes`), adds noise (`No`) or may add noise (`Unknown`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Assessment {
-    /// It adds no noise.
     Yes,
-    /// It adds noise.
     No { advice: &'static str },
-    /// It may add noise.
     Unknown { reason: &'static str },
 }
 
 impl Assessment {
-    /// Quiet if `condition` is true, otherwise noisy with this advice.
     pub(crate) fn when(condition: bool, advice: &'static str) -> Self {
         if condition { Self::Yes } else { Self::No { advice } }
     }
 
-    /// Assessment of a value of an unexpected type.
     pub(crate) const UNEXPECTED_VALUE: Self = Self::Unknown { reason: "unexpected type of value" };
 }

@@ -2,13 +2,11 @@
 
 use crate::KnobTarget;
 
-/// The command that writes `value` to a file.
 pub(crate) fn echo(value: &str, path: &str) -> String {
     format!("echo {value} | sudo tee {path}")
 }
 
-/// The command that writes `value` to the file of each target. `path` is called with a target's name, or with a glob
-/// for several CPUs or policies.
+/// `path` is called with a target's name, or with a glob for several CPUs or policies.
 pub(crate) fn echo_each(value: &str, targets: &[KnobTarget], path: impl Fn(&str) -> String) -> String {
     let several = targets.len() > 1;
     let names: Vec<String> = match targets.first() {

@@ -76,7 +76,6 @@ pub(crate) fn system(_: &SysRoot) -> Vec<KnobTarget> {
     vec![KnobTarget::System]
 }
 
-/// The system, where it has this file.
 pub(crate) fn system_with(sys: &SysRoot, path: &str) -> Vec<KnobTarget> {
     sys.exists(path).then_some(KnobTarget::System).into_iter().collect()
 }

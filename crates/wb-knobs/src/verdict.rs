@@ -24,7 +24,6 @@ pub enum NoiseVerdict {
 }
 
 impl NoiseVerdict {
-    /// The verdict as one word.
     pub fn word(&self) -> &'static str {
         match self {
             Self::NoNoise => "no-noise",

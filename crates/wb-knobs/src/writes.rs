@@ -10,20 +10,14 @@ use wb_sys::{SysRoot, programs};
 
 use crate::unsupported::Unsupported;
 
-/// A write that sets a knob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KnobWrite {
     /// A state, whose previous value is logged and restored later.
-    State {
-        /// The object whose state is set.
-        resource: ManagedResource,
-        state: String,
-    },
+    State { resource: ManagedResource, state: String },
     /// An action, which has no state to log or to restore.
     Action(KnobAction),
 }
 
-/// An action that is performed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KnobAction {
     /// Writes back dirty pages and drops caches, by writing this number to `/proc/sys/vm/drop_caches`.
@@ -40,7 +34,6 @@ impl KnobAction {
         }
     }
 
-    /// Performs the action, or returns why it failed.
     pub(crate) fn execute(&self, sys: &SysRoot) -> Result<(), String> {
         match self {
             Self::DropCaches(what) => {
@@ -55,22 +48,18 @@ impl KnobAction {
     }
 }
 
-/// The writes that set a knob, or why it cannot be set.
 pub type KnobWrites = Result<Vec<KnobWrite>, Unsupported>;
 
 impl KnobWrite {
-    /// A write of a value to a kernel setting.
     pub fn setting(path: impl Into<String>, state: impl Into<String>) -> Self {
         Self::State { resource: ManagedResource::setting(path), state: state.into() }
     }
 }
 
-/// A single write of a value to a kernel setting.
 pub(crate) fn setting_write(path: impl Into<String>, state: impl Into<String>) -> KnobWrites {
     Ok(vec![KnobWrite::setting(path, state)])
 }
 
-/// Parses `on` or `off`.
 pub(crate) fn parse_switch(value: &str) -> Result<bool, Unsupported> {
     match value {
         "on" | "true" | "1" | "yes" => Ok(true),
@@ -85,7 +74,6 @@ pub(crate) fn parse_number(knob: &str, text: &str, range: RangeInclusive<i64>) -
     number.ok_or_else(|| invalid(knob, text, &numbers(&range)))
 }
 
-/// Describes a range of numbers.
 fn numbers(range: &RangeInclusive<i64>) -> String {
     /// Ranges up to here or beyond are described as unlimited.
     const MANY: i64 = i32::MAX as i64;
@@ -96,12 +84,10 @@ fn numbers(range: &RangeInclusive<i64>) -> String {
     }
 }
 
-/// The refusal of an invalid value.
 pub(crate) fn invalid(knob: &str, value: &str, expected: &str) -> Unsupported {
     Unsupported(format!("invalid value `{value}` for {knob}: expected {expected}"))
 }
 
-/// Writes a whole number to a kernel setting.
 pub(crate) fn number_write(path: impl Into<String>, knob: &str, text: &str, range: RangeInclusive<i64>) -> KnobWrites {
     setting_write(path, parse_number(knob, text, range)?.to_string())
 }
@@ -127,7 +113,6 @@ pub(crate) fn choice(path: &str, offered: &[String], value: &str) -> KnobWrites 
     setting_write(path, value)
 }
 
-/// Checks that a value is one of these options.
 pub(crate) fn check_option(value: &str, options: &[impl AsRef<str>]) -> Result<(), Unsupported> {
     let options: Vec<&str> = options.iter().map(AsRef::as_ref).collect();
     if options.contains(&value) {
@@ -137,7 +122,6 @@ pub(crate) fn check_option(value: &str, options: &[impl AsRef<str>]) -> Result<(
     Err(Unsupported(format!("invalid value `{value}`: expected one of {}{suggestion}", options.join(", "))))
 }
 
-/// The command that runs a shell script with arguments.
 pub(crate) fn shell(script: &str, arguments: &[&str]) -> Vec<String> {
     ["sh", "-c", script, "sh"].iter().chain(arguments).map(|word| (*word).to_owned()).collect()
 }

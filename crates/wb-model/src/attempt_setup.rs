@@ -22,10 +22,7 @@ impl AttemptSetup {
     /// The names of the parameters that make up a setup.
     pub const PARAMS: [&str; 2] = ["env", "before"];
 
-    /// Parses the environment variables.
-    ///
-    /// # Errors
-    /// With the first that is not `NAME=VALUE`.
+    /// Fails with the first text that is not `NAME=VALUE`.
     pub fn variables(&self) -> Result<Vec<(String, String)>, String> {
         let pair = |text: &String| match text.split_once('=') {
             Some((name, value)) if is_variable(name) && !value.contains('\0') => {

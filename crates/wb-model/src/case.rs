@@ -19,13 +19,11 @@ pub struct Case(BTreeMap<String, String>);
 /// The name of the case of a test without axes.
 const EMPTY: &str = "-";
 
-/// Error of parsing a case.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid case `{0}`: expected axis=value,axis=value")]
 pub struct ParseCaseError(String);
 
 impl Case {
-    /// Creates the case of these axes.
     pub fn new<'a>(axes: impl IntoIterator<Item = (&'a str, &'a ParamValue)>) -> Self {
         Self(axes.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect())
     }
@@ -35,12 +33,10 @@ impl Case {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there are no axes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the value of an axis.
     pub fn get(&self, axis: &str) -> Option<&str> {
         self.0.get(axis).map(String::as_str)
     }
@@ -88,8 +84,8 @@ fn unescape(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// Unescapes an identifier for display: reverses the escapes of [`Case`], as in `targets=/dev/sda`. Escaped control
-/// characters, marks of the direction of text, and invalid escapes stay as they are.
+/// Reverses the escapes of [`Case`] for display, as in `targets=/dev/sda`. Escaped control characters, marks of the
+/// direction of text, and invalid escapes stay as they are.
 pub fn unescape_lossy(identifier: &str) -> String {
     let mut out = String::with_capacity(identifier.len());
     let mut rest = identifier;

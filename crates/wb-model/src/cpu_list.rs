@@ -3,8 +3,8 @@
 /// Limit of CPU numbers, far above the largest number of CPUs that a kernel can be built for.
 const MAX_CPUS: u32 = 1 << 16;
 
-/// Parses a list to sorted numbers without duplicates; `None` if it is invalid. The empty list is valid.
-/// Strides such as `0-8:1/2` (one of every two) are supported.
+/// Parses a list to sorted numbers without duplicates; `None` if it is invalid. The empty list is valid, and so are
+/// strides: `0-8:1/2` (one of every two).
 pub fn parse(text: &str) -> Option<Vec<u32>> {
     let mut numbers = Vec::new();
     for part in text.trim().split(',').map(str::trim).filter(|part| !part.is_empty()) {

@@ -22,7 +22,6 @@ pub struct Criteria {
 }
 
 impl Criteria {
-    /// Whether everything is left to the test.
     pub fn is_empty(&self) -> bool {
         self.metrics.is_empty() && self.thresholds.is_empty()
     }

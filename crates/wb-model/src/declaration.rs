@@ -55,7 +55,6 @@ impl Requirement {
         }
     }
 
-    /// Requires a feature of the program.
     pub fn with_feature(self, feature: ProgramFeature) -> Self {
         Self { feature: Some(feature), ..self }
     }

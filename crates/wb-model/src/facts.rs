@@ -88,8 +88,8 @@ pub enum CacheKind {
 }
 
 impl Facts {
-    /// Describes each property that a later reading has another value of: `CPUs: 0-1 before, 0 now`. The available memory
-    /// always varies and is not compared.
+    /// Describes each property that has another value in a later reading: `CPUs: 0-1 before, 0 now`. The available
+    /// memory always varies and is not compared.
     pub fn differences(&self, now: &Self) -> Vec<String> {
         // Destructured, so that a new property is compared or left out on purpose.
         let Self {

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Case, MetricKey, ProfileName, TestName};
 
-/// Error of parsing an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {noun} `{text}`: expected {expected}")]
 pub struct ParseIdError {

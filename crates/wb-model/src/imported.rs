@@ -1,7 +1,5 @@
-//! Records of imported results: the test, and each sample.
-//!
-//! A sample describes the metric of each of its figures, so that it can be read years later without the program that
-//! imported it.
+//! Records of imported results: the test, and each sample. A sample describes the metric of each of its figures, so
+//! that it can be read years later without the program that imported it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Gate, Metric, Sha256, TestName};
 
-/// Name of the artefact with an [`ImportedSample`].
 pub const SAMPLE_ARTEFACT: &str = "imported.json";
 
 /// Provenance key of an imported cell; its value is the format of the imported files.
@@ -27,7 +24,6 @@ pub struct ImportedTest {
     pub summary: String,
     /// Version of the import; raised when such results are read differently.
     pub version: u32,
-    /// Format of the imported files.
     pub imported: String,
 }
 
@@ -146,7 +142,6 @@ pub fn split_location(location: &str) -> (&str, Option<u64>) {
 }
 
 impl LocationRange {
-    /// The location of a sample, from 0.
     fn location(&self, position: u32) -> String {
         let number = self.first.map(|first| (first.saturating_add(u64::from(position))).to_string());
         self.prefix.clone() + &number.unwrap_or_default()
@@ -154,7 +149,6 @@ impl LocationRange {
 }
 
 impl ImportedSamples {
-    /// Adds a sample.
     pub fn push(
         &mut self,
         location: &str,
@@ -190,14 +184,12 @@ impl ImportedSamples {
         self.count += 1;
     }
 
-    /// Notes the exit status of the command of the sample that was added last.
     pub fn set_last_exit_status(&mut self, status: i32) {
         if let Some(last) = self.count.checked_sub(1).filter(|_| status != 0) {
             self.exit_statuses.push((last, status));
         }
     }
 
-    /// Notes what disturbed the sample that was added last.
     pub fn set_last_disturbances(&mut self, disturbances: Vec<String>) {
         for (last, disturbance) in self.count.checked_sub(1).into_iter().cycle().zip(disturbances) {
             self.disturbances.entry(disturbance).or_default().push(last);
@@ -216,7 +208,6 @@ impl ImportedSamples {
         }
     }
 
-    /// The location of each sample.
     pub fn locations(&self) -> impl Iterator<Item = String> {
         self.locations.iter().flat_map(|range| (0..range.count).map(|position| range.location(position)))
     }
@@ -240,9 +231,6 @@ impl ImportedSamples {
     }
 
     /// Checks samples that somebody else recorded for the invariants that [`Self::push`] maintains.
-    ///
-    /// # Errors
-    /// The contradiction.
     pub fn check(&self) -> Result<(), &'static str> {
         let count = self.count as usize;
         let located = self.locations.iter().map(|range| u64::from(range.count)).sum::<u64>();
@@ -322,30 +310,23 @@ impl ImportedSamples {
     }
 }
 
-/// What is listed for a position, if anything.
 fn find<T>(listed: &[(u32, T)], position: u32) -> Option<&T> {
     listed.binary_search_by_key(&position, |(position, _)| *position).ok().map(|index| &listed[index].1)
 }
 
-/// The texts of a position.
 fn texts_of(texts: &BTreeMap<String, Vec<u32>>, position: u32) -> Vec<&str> {
     let has = |positions: &Vec<u32>| positions.binary_search(&position).is_ok();
     texts.iter().filter(|(_, positions)| has(positions)).map(|(text, _)| text.as_str()).collect()
 }
 
-/// One of several imported samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportedRow<'a> {
-    /// The figures with their metrics.
     pub values: Vec<(&'a Metric, f64)>,
     /// Duration of its measured part in seconds, if known.
     pub seconds: Option<f64>,
     pub findings: Vec<&'a str>,
-    /// What disturbed it where it was measured.
     pub disturbances: Vec<&'a str>,
-    /// The gate that the figures failed when they were imported.
     pub rejection: Option<&'a ImportRejection>,
-    /// Why it failed, if it did.
     pub failure: Option<&'a str>,
     /// The status with which its command ended although the program went on; 0 of programs that record none.
     pub exit_status: i32,

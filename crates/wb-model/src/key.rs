@@ -14,15 +14,10 @@ use crate::{Params, TestName};
 pub struct Sha256(String);
 
 impl Sha256 {
-    /// Hashes a byte slice.
     pub fn digest(bytes: &[u8]) -> Self {
         Self::from_digest(&Hasher::digest(bytes))
     }
 
-    /// Hashes everything a reader yields.
-    ///
-    /// # Errors
-    /// If reading fails.
     pub fn of_reader(mut reader: impl io::Read) -> io::Result<Self> {
         let mut hasher = Hasher::new();
         let mut buffer = vec![0; 1 << 16];
@@ -34,7 +29,6 @@ impl Sha256 {
         }
     }
 
-    /// Finishes an incremental hash.
     pub fn from_hasher(hasher: Hasher) -> Self {
         Self::from_digest(&hasher.finalize())
     }
@@ -43,7 +37,6 @@ impl Sha256 {
         Self(digest.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// The hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -61,12 +54,11 @@ impl fmt::Display for Sha256 {
 #[serde(transparent)]
 pub struct DefinitionKey(String);
 
-/// The parameter with the file that defines a matrix of cells. It says where the definition is, not what is measured, and
-/// is no part of a key: a matrix can be compared with the same one in another folder.
+/// The parameter with the file that defines a matrix of cells. It is no part of a key, as it says where the definition
+/// is, not what is measured: a matrix can be compared with the same one in another folder.
 pub const MATRIX_FILE: &str = "matrix-file";
 
 impl DefinitionKey {
-    /// Computes the key of a definition.
     pub fn new(test: &TestName, version: u32, params: &Params) -> Self {
         let params: Params = params.clone().into_iter().filter(|(name, _)| name != MATRIX_FILE).collect();
         let canonical = serde_json::json!({ "test": test, "version": version, "params": params });
@@ -74,7 +66,6 @@ impl DefinitionKey {
         Self(digits.as_str()[..16].to_owned())
     }
 
-    /// The sixteen hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }

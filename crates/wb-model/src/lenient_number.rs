@@ -3,10 +3,7 @@
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
 
-/// Parses a finite number, with a point or a comma before its decimals.
-///
-/// # Errors
-/// Why it is invalid: also if a comma may separate thousands.
+/// Parses a finite number, with a point or a comma before its decimals. Refuses a comma that may separate thousands.
 pub fn parse_number(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let decimals = text.split_once(',').map(|(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());

@@ -25,7 +25,6 @@ pub enum Class {
 impl Class {
     const ALL: [Self; 4] = [Self::Throughput, Self::Latency, Self::Resource, Self::Check];
 
-    /// Returns the name used in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
@@ -47,7 +46,6 @@ impl fmt::Display for Class {
     }
 }
 
-/// Error of parsing a class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid metric class `{0}`: expected throughput, latency, resource or check")]
 pub struct ParseClassError(String);
@@ -74,10 +72,8 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// All directions.
     pub const ALL: [Self; 3] = [Self::Higher, Self::Lower, Self::Neither];
 
-    /// Returns the name used in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Higher => "higher",
@@ -150,7 +146,6 @@ impl Metric {
         Self::new(Class::Check, name, unit, Direction::Neither, Aggregate::None)
     }
 
-    /// Its key, over all workers.
     pub fn key(&self) -> MetricKey {
         MetricKey::new(self.class, &self.name)
     }
@@ -161,7 +156,6 @@ impl Metric {
         self
     }
 
-    /// Sets the direction.
     pub fn direction(mut self, direction: Direction) -> Self {
         self.direction = direction;
         self

@@ -28,7 +28,6 @@ pub struct MetricKey {
 }
 
 impl MetricKey {
-    /// Creates the key of a metric over all workers.
     pub fn new(class: Class, name: &str) -> Self {
         Self { class, name: name.to_owned(), worker: None }
     }
@@ -38,7 +37,6 @@ impl MetricKey {
         with_worker(&self.name, self.worker.as_ref())
     }
 
-    /// The bytes of its text.
     fn bytes(&self) -> impl Iterator<Item = u8> {
         let worker = self.worker.iter().flat_map(|worker| once(b'@').chain(worker.as_str().bytes()));
         self.class.as_str().bytes().chain(once(b'/')).chain(self.name.bytes()).chain(worker)

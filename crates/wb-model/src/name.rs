@@ -6,7 +6,6 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Error of a name that is empty, reserved or contains a character that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid name `{name}`: expected letters, digits, `_`, `.` and `-`")]
 pub struct InvalidName {
@@ -30,14 +29,12 @@ macro_rules! name_type {
         pub struct $type(String);
 
         impl $type {
-            /// Creates a name from valid text.
             pub fn new(name: impl Into<String>) -> Result<Self, InvalidName> {
                 let name = name.into();
                 validate(&name)?;
                 Ok(Self(name))
             }
 
-            /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

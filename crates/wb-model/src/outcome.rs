@@ -46,7 +46,6 @@ pub enum AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// Whether it completed.
     pub fn is_completed(&self) -> bool {
         *self == Self::Completed
     }
@@ -96,7 +95,6 @@ pub enum Gate {
 }
 
 impl Gate {
-    /// All gates.
     pub const ALL: [Self; 6] = [Self::Work, Self::Answer, Self::Plausibility, Self::State, Self::Effort, Self::Output];
 }
 
@@ -181,7 +179,6 @@ pub struct MetricPrecision {
 }
 
 impl CellOutcome {
-    /// Returns the outcome as one word, for columns and filters.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Measured => "measured",

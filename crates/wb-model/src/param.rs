@@ -26,7 +26,6 @@ pub enum ParamValue {
     List(Vec<ParamValue>),
 }
 
-/// Parameters by name, sorted.
 pub type Params = BTreeMap<String, ParamValue>;
 
 impl fmt::Display for ParamValue {
@@ -44,7 +43,6 @@ impl fmt::Display for ParamValue {
     }
 }
 
-/// Describes each parameter that differs between two definitions, with both values.
 pub fn differences(before: &Params, now: &Params) -> Vec<String> {
     let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let format = |params: &Params, name: &str| match params.get(name).map(ToString::to_string) {
@@ -129,7 +127,6 @@ pub struct Param {
     pub axis: bool,
 }
 
-/// Error of an invalid parameter value.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct InvalidValue {
@@ -200,8 +197,7 @@ impl ParamKind {
         }
     }
 
-    /// Expands a value to list elements of this kind: text in the kernel's CPU list format, `0-3,8`, gives several
-    /// whole numbers.
+    /// Text in the kernel's CPU list format, `0-3,8`, gives several whole numbers.
     fn elements(&self, value: &ParamValue) -> Vec<ParamValue> {
         let numbers = match (self, value) {
             (Self::Integer { .. }, ParamValue::Text(text)) => {
@@ -215,7 +211,6 @@ impl ParamKind {
         }
     }
 
-    /// Whether a value of this kind, or an element of a list, may contain a comma.
     pub fn may_have_commas(&self) -> bool {
         match self {
             Self::Text => true,
@@ -330,10 +325,9 @@ impl<T: JsonSchema> JsonSchema for Axis<T> {
 }
 
 impl Param {
-    /// Derives the parameters from the JSON Schema of a struct.
-    ///
-    /// Besides the standard keywords these are supported: `x-axis` (see [`Axis`]), `x-aliases` (a list) and
-    /// `x-default` (a default that is not one value, in words: `one per CPU`), set with `#[schemars(extend(…))]`.
+    /// Derives the parameters from the JSON Schema of a struct. Besides the standard keywords, `#[schemars(extend(…))]`
+    /// sets `x-axis` (see [`Axis`]), `x-aliases` (a list) and `x-default` (a default that is not one value, in words:
+    /// `one per CPU`).
     pub fn from_schema<T: JsonSchema>() -> Vec<Self> {
         let mut settings = schemars::generate::SchemaSettings::draft2020_12();
         settings.inline_subschemas = true;

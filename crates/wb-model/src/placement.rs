@@ -20,7 +20,6 @@ pub enum HugePages {
 }
 
 impl HugePages {
-    /// Whether they are enabled for the process.
     pub fn are_requested(self) -> bool {
         matches!(self, Self::Always | Self::Try)
     }

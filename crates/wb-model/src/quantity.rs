@@ -8,14 +8,12 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Error of parsing a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseQuantityError {
     #[error("invalid size `{0}`: expected a number with an optional suffix k, m, g or t (powers of 1024)")]
     Bytes(String),
     #[error("invalid number `{0}`: expected a whole number, or one with k, m, g or t (powers of 1000)")]
     Count(String),
-    /// A count above 64 bits.
     #[error("invalid number `{0}`: expected at most {max}", max = u64::MAX)]
     LargeCount(String),
     #[error("invalid time `{0}`: expected a number with ns, us, ms, s, min, h, d or w, or plain seconds")]
@@ -62,7 +60,6 @@ fn split_suffix(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
-/// A product that does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScaleError {
     /// It is not a number, or the product is not whole.
@@ -181,7 +178,6 @@ impl fmt::Display for Nanos {
 }
 
 impl Nanos {
-    /// Converts to seconds.
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -204,7 +200,6 @@ impl From<Duration> for Nanos {
     }
 }
 
-/// A number or a string with a suffix, as accepted in a plan.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum NumberOrText {

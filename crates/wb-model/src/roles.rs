@@ -28,7 +28,6 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Assigns all roles to one worker.
     pub fn single(worker: WorkerName, sides: Topology) -> Self {
         let servers = match sides {
             Topology::Single => Vec::new(),
@@ -42,13 +41,11 @@ impl Roles {
         self.servers.iter().filter(|server| **server != self.worker).collect()
     }
 
-    /// Whether any server is on another worker.
     pub fn has_remote_server(&self) -> bool {
         self.servers.iter().any(|server| *server != self.worker)
     }
 }
 
-/// Returns the workers of all assignments, without duplicates.
 pub fn all_workers(roles: &[Roles]) -> BTreeSet<&WorkerName> {
     roles.iter().flat_map(|assignment| std::iter::once(&assignment.worker).chain(&assignment.servers)).collect()
 }

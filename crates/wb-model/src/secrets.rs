@@ -30,7 +30,6 @@ use selection::mask_selection;
 use url::mask_user;
 use words::{CommandKind, is_secret_separator, mask_after_scheme, mask_line_of};
 
-/// Replacement of a secret.
 pub const MASK: &str = "***";
 
 /// Masks the value of a variable completely if its name is that of a secret, otherwise the secrets in it.
@@ -39,8 +38,8 @@ pub fn mask_value(name: &str, value: &str) -> String {
 }
 
 /// Masks the secrets in one argument of a command, or another single value: everything after the name of a secret at
-/// its start (`auth=Bearer abc`, `Cookie: a=b; c=d`), JSON by its fields, parameters of tests by their kinds, and anything
-/// else like a command line.
+/// its start (`auth=Bearer abc`, `Cookie: a=b; c=d`), JSON by its fields, parameters of tests by their kinds, and
+/// anything else like a command line.
 pub fn mask_argument(argument: &str) -> String {
     mask_argument_of(CommandKind::Any, argument)
 }
@@ -77,7 +76,6 @@ fn mask_json_suffix(argument: &str) -> Option<String> {
     Some(mask_command_line(name) + &json)
 }
 
-/// The name of a provisioner that is a command, before its parameters.
 const PROVISIONER_COMMAND: &str = "command:";
 
 /// Masks an argument that begins with the name of a secret; none for other arguments.

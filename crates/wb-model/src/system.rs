@@ -13,7 +13,6 @@ pub struct System {
 }
 
 impl System {
-    /// Returns the value of a property.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.properties.iter().find(|(property, _)| property == name).map(|(_, text)| text.as_str())
     }

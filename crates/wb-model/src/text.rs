@@ -45,8 +45,8 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// The number of bytes of the colour at the start of a text, if there is one: ECMA-48's SELECT GRAPHIC RENDITION with
-/// attributes that our own output has. Others could hide a text: 8 conceals it, and a background of its own colour too.
+/// The length in bytes of the colour at the start of a text: ECMA-48's SELECT GRAPHIC RENDITION with attributes that
+/// our own output has. Others could hide a text: 8 conceals it, and a background of its own colour too.
 fn colour_length(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let end = parameters.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;

@@ -15,17 +15,15 @@ use symbol::{BINARY, MULTIPLES, Prefixes, SYMBOLS, Symbol};
 pub struct Unit(String);
 
 impl Unit {
-    /// Creates a unit from its name.
     pub fn new(name: impl Into<String>) -> Self {
         Self(name.into())
     }
 
-    /// Its name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The divisor and the unit that make a value, and smaller ones beside it, readable: 1000 and `Gflops` for 4225 of
+    /// Divisor and unit that make a value, and smaller ones beside it, readable: 1000 and `Gflops` for 4225 of
     /// `mflops`.
     pub fn readable(&self, largest: f64) -> (f64, String) {
         let scale = UnitScale::new(&self.0);
@@ -50,7 +48,6 @@ impl Unit {
         CommonUnit { unit: self, scale: range.map(|(low, high)| self.readable(high.min(low * 100.0))) }
     }
 
-    /// Creates a figure with this unit.
     pub fn quantity(&self, value: f64) -> Quantity<'_> {
         Quantity { value, unit: &self.0 }
     }
@@ -86,7 +83,6 @@ impl CommonUnit<'_> {
 /// (`1.23 M requests/s`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantity<'a> {
-    /// The value, in `unit`.
     pub value: f64,
     pub unit: &'a str,
 }
@@ -100,7 +96,6 @@ struct UnitScale<'a> {
     factor: f64,
     /// Base unit: `flops` for `mflops`.
     base: &'a str,
-    /// Between a prefix and the base unit.
     separator: &'static str,
     /// Prefixes for the base unit, largest first; never empty.
     prefixes: Prefixes,
@@ -130,8 +125,7 @@ impl<'a> UnitScale<'a> {
         })
     }
 
-    /// The prefix for a value in the base unit: the largest that gives at least 1 when rounded to three digits, else the
-    /// smallest.
+    /// The largest that gives at least 1 when rounded to three digits, else the smallest. `value` is in the base unit.
     fn prefix_for(&self, value: f64) -> (&'static str, f64) {
         let fits = |(_, scale): &&(&str, f64)| value.abs() >= scale * 0.9995;
         let plain = self.prefixes.iter().find(|(prefix, _)| prefix.is_empty());

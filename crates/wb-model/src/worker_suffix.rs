@@ -5,12 +5,10 @@ use std::fmt::Display;
 
 use crate::WorkerName;
 
-/// Appends the worker to a name, if there is one.
 pub fn with_worker(name: &str, worker: Option<impl Display>) -> String {
     worker.map_or_else(|| name.to_owned(), |worker| format!("{name}@{worker}"))
 }
 
-/// Removes the worker from a name, if it has one.
 pub fn strip_worker(name: &str) -> &str {
     name.split_once('@').map_or(name, |(name, _)| name)
 }

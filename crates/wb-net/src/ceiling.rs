@@ -40,7 +40,7 @@ enum Request {
     Upload = b'u',
     Download = b'd',
     Echo = b'e',
-    /// An echo whose sides look for data again and again, and do not sleep until it comes.
+    /// An echo whose sides poll for data instead of sleeping until it comes.
     PollingEcho = b'p',
 }
 
@@ -50,10 +50,9 @@ enum Request {
 pub struct Ceiling {
     /// Bytes per second from the measuring side to the other.
     pub upload: f64,
-    /// Bytes per second from the other side.
+    /// Bytes per second in the other direction.
     pub download: f64,
-    /// The shortest round trip of one byte, in seconds, of sides that sleep until it comes and of such that do not: waking
-    /// up may take longer than all the rest.
+    /// The shortest round trip of one byte in seconds, sleeping or polling: waking up may take longer than the rest.
     pub min_round_trip: f64,
     /// The median round trip of sides that sleep, in seconds.
     pub median_round_trip: f64,
@@ -61,7 +60,6 @@ pub struct Ceiling {
     pub steadiness: f64,
 }
 
-/// Times of the transfers over one connection.
 #[derive(Debug, Clone, Copy)]
 struct TransferTimes {
     shortest: Duration,
@@ -69,9 +67,6 @@ struct TransferTimes {
 }
 
 /// Serves connections, each on a thread of its own, until the process ends. A connection ends with its peer.
-///
-/// # Errors
-/// If a connection cannot be accepted.
 pub fn serve(listener: &TcpListener, token: &str) -> io::Result<()> {
     loop {
         let (stream, _) = listener.accept()?;
@@ -161,10 +156,6 @@ fn receive(stream: &mut TcpStream, bytes: u64, block: &mut [u8]) -> io::Result<(
     Ok(())
 }
 
-/// Measures with the server at this address.
-///
-/// # Errors
-/// If the server cannot be reached, or ends early.
 pub fn measure(address: &str, token: &str) -> io::Result<Ceiling> {
     let open = |request: Request, block: usize| -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect(address)?;
@@ -201,7 +192,7 @@ pub fn measure(address: &str, token: &str) -> io::Result<Ceiling> {
     })
 }
 
-/// The times of the connection, of those with each size of block, that had the shortest transfer.
+/// The times of the connection with the shortest transfer, of one connection for each size of block.
 fn fastest(mut time: impl FnMut(&mut [u8]) -> io::Result<TransferTimes>) -> io::Result<TransferTimes> {
     let times = BLOCKS.map(|size| time(&mut vec![0; size]));
     let times = times.into_iter().collect::<io::Result<Vec<_>>>()?;
@@ -224,7 +215,6 @@ fn time_round_trips(
     Ok(trips)
 }
 
-/// Times several transfers.
 fn time_transfers(mut transfer: impl FnMut() -> io::Result<()>) -> io::Result<TransferTimes> {
     let begin = Instant::now();
     let mut times = Vec::new();

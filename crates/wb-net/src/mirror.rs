@@ -20,9 +20,9 @@ pub fn hosts(profile: &NetProfile) -> Vec<String> {
 
 /// Returns the mirror image of a profile for `host`, as named in the profile.
 ///
-/// Groups, transactions and flowops keep their positions: flowops of other hosts become [`FlowopAction::Elsewhere`],
-/// and a group that does not concern `host` consists only of those. Which host a flowop concerns follows from the
-/// connection that it uses, in straight-line order.
+/// Groups, transactions and flowops keep their positions: flowops of other hosts become [`FlowopAction::Skip`], and a
+/// group that does not concern `host` consists only of those. Which host a flowop concerns follows from the connection
+/// that it uses, in straight-line order.
 ///
 /// - An endpoint keeps `remote` as written, so that a mirror names the same host as its profile, and the port, which is
 ///   that of the accepting side. It loses `local`, an address of the first side.
@@ -30,7 +30,7 @@ pub fn hosts(profile: &NetProfile) -> Vec<String> {
 ///   swapped; the message itself has the sender's size. A random size is the same on both sides.
 /// - A rate is kept where `host` sends first in a transaction; otherwise it only responds, at the other's pace.
 /// - Files come with their sizes from `file_sizes`, as only the first side has them. That cannot be inverted: in the
-///   mirror of a mirror they are [`FlowopAction::Elsewhere`].
+///   mirror of a mirror they are [`FlowopAction::Skip`].
 pub fn mirror(profile: &NetProfile, host: &str, file_sizes: &dyn Fn(&Files) -> Vec<u64>) -> NetProfile {
     let groups = profile.groups.iter().map(|group| mirror_group(group, host, file_sizes)).collect();
     NetProfile { name: profile.name.clone(), groups }

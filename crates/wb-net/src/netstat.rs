@@ -61,7 +61,6 @@ impl Netstat {
         Self { interfaces: parse_interfaces(&read("dev")), protocols }
     }
 
-    /// The differences to an earlier snapshot.
     pub fn since(&self, before: &Self) -> NetworkCounters {
         let moved = self.interfaces.values().filter_map(|now| {
             let before = before.interfaces.get(&now.name)?;

@@ -12,7 +12,7 @@ use crate::language::{
 /// Datagrams that the kernel segments at once (UDP_MAX_SEGMENTS).
 const MAX_SEGMENTS: u32 = 64;
 
-/// Options that all presets share.
+/// Options that all presets share. `mss`, `tos`, `pacing` and `user_timeout` are those of [`Endpoint`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct PresetConfig {
     pub host: String,
@@ -21,7 +21,6 @@ pub struct PresetConfig {
     pub protocol: Protocol,
     /// Number of connections, each with a strand of its own; at least 1.
     pub instances: u32,
-    /// Whether strands are threads or processes.
     pub kind: StrandKind,
     /// Duration of the data phase.
     pub runtime: Duration,
@@ -31,24 +30,18 @@ pub struct PresetConfig {
     pub window: Option<u32>,
     /// Rounds per second of each strand; `None` for as many as possible.
     pub rate: Option<f64>,
-    /// How long messages move before the data phase, which follows over the same connections; without effect where each
-    /// round has a connection of its own.
+    /// How long messages move before the data phase, over the same connections; no effect if each round opens its own.
     pub warm_up: Option<Duration>,
     /// TCP congestion control algorithm; `None` for the system's default.
     pub congestion: Option<String>,
-    /// Maximum segment size of TCP in bytes.
     pub mss: Option<u32>,
-    /// Type of service of IPv4, or traffic class of IPv6.
     pub tos: Option<u8>,
     /// Whether streams of UDP use segmentation offload.
     pub gso: bool,
     /// Port of the first connection's own end; the connections that follow have the next ones.
     pub local_port: Option<u16>,
-    /// Bytes per second at which the kernel paces each connection.
     pub pacing: Option<u64>,
-    /// Time after which unacknowledged data breaks a connection of TCP.
     pub user_timeout: Option<Duration>,
-    /// Whether datagrams must not be fragmented.
     pub dont_fragment: bool,
 }
 

@@ -7,25 +7,20 @@ use rustix::net::{AddressFamily, SocketType, ipproto, socket, sockopt};
 
 use crate::language::{Endpoint, NetProfile, Protocol};
 
-/// A feature that is not supported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsupportedFeature {
     /// The feature: a protocol, or a congestion control algorithm.
     pub feature: String,
     /// The reason, as reported by the system.
     pub reason: String,
-    /// Every flowop that needs it.
     pub flowops: Vec<FlowopPath>,
     /// How to make it available, if possible.
     pub help: Option<String>,
 }
 
-/// A flowop of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowopPath {
-    /// The name of its group.
     pub group: String,
-    /// The name of its transaction.
     pub transaction: String,
     pub flowop: String,
 }
@@ -49,21 +44,16 @@ pub fn unsupported_features(profile: &NetProfile) -> Vec<UnsupportedFeature> {
 
 /// Probes the features of a kernel.
 pub trait KernelProbe {
-    /// Creates a socket of the protocol.
     fn probe_socket(&self, protocol: Protocol) -> io::Result<()>;
-    /// Sets a TCP socket's congestion control.
     fn probe_congestion(&self, algorithm: &str) -> io::Result<()>;
-    /// The available congestion control algorithms.
     fn loaded_algorithms(&self) -> Vec<String>;
 }
 
-/// Checks a profile against the features that a probe finds.
 pub struct SupportCheck<'p> {
     probe: &'p dyn KernelProbe,
 }
 
 impl<'p> SupportCheck<'p> {
-    /// Creates a check with this probe.
     pub fn new(probe: &'p dyn KernelProbe) -> Self {
         Self { probe }
     }
@@ -114,7 +104,6 @@ impl<'p> SupportCheck<'p> {
     }
 }
 
-/// A kernel feature that an endpoint needs.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum KernelFeature {
     Protocol(Protocol),
@@ -161,7 +150,6 @@ fn protocol_help(protocol: Protocol) -> Option<String> {
     Some(help.to_owned())
 }
 
-/// The kernel of this machine.
 pub struct RunningKernel;
 
 impl KernelProbe for RunningKernel {

@@ -166,7 +166,6 @@ impl Sweep {
         Some([self.points.first()?, less_disturbed(&self.points)?])
     }
 
-    /// The point at the knee.
     pub fn knee(&self) -> Option<&SweepPoint> {
         self.points.iter().find(|point| Some(point.load_percent) == self.knee_percent)
     }

@@ -9,9 +9,7 @@ use wb_test::{Attempt, Failure, RunningService};
 use super::cell::{PeersCell, Side};
 use super::endpoint::placement;
 
-/// Artefact names of the ceiling.
 pub(super) const CEILINGS: [&str; 2] = ["ceiling-before", "ceiling-after"];
-/// Signal that ends the server.
 const SIGKILL: i32 = 9;
 /// Time limit for the server to listen, and to end.
 const LIMIT: Nanos = Nanos(10_000_000_000);
@@ -20,7 +18,6 @@ const LIMIT: Nanos = Nanos(10_000_000_000);
 /// processes of the attempt.
 pub(super) struct CeilingServer {
     server: RunningService,
-    /// The address that it listens on.
     address: String,
     token: Token,
     client_placement: Placement,
@@ -45,7 +42,6 @@ impl CeilingServer {
         Ok((ceiling, first))
     }
 
-    /// Measures again, and ends the server.
     pub(super) async fn finish(self, attempt: &mut Attempt) -> Result<(), Failure> {
         self.measure(CEILINGS[1], attempt).await?;
         // It serves until it is ended, and has nothing to report.

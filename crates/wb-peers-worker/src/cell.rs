@@ -30,46 +30,35 @@ const ESTIMATED_RATE: f64 = 400e6;
 /// Seconds that the processes of a sample take to start and to end, for the estimate.
 const ESTIMATED_OVERHEAD: f64 = 1.0;
 
-/// A cell of a matrix of implementations.
 pub(super) struct PeersCell {
     test: Arc<Peers>,
     pub(super) params: PeersParams,
     shared: SharedParams,
-    /// Id of the endpoint that opens connections.
+    /// Opens connections.
     pub(super) dialer: String,
-    /// Id of the endpoint that accepts them.
+    /// Accepts them.
     pub(super) listener: String,
-    /// Its name in the matrix.
     pub(super) name: String,
     /// What both are to use, by axis.
     pub(super) values: BTreeMap<String, String>,
-    /// What both can measure of the standard scenarios.
     standard_scenarios: Vec<Scenario>,
-    /// The scenarios of the file that both can measure.
     custom_scenarios: Vec<CustomScenario>,
     pub(super) checks: Vec<FigureCheck>,
-    /// Whether the counts of the listener are exact.
     pub(super) has_listener_counts: bool,
-    /// What becomes of the payload on its way.
     pub(super) payload: Payload,
 }
 
-/// How both sides of a cell are started.
 pub(super) enum CellLaunch {
-    /// The network engine of this program.
     Engine,
-    /// Commands of the peers file.
     Processes(Box<ProcessLaunch>),
 }
 
-/// The commands of a cell.
 pub(super) struct ProcessLaunch {
     pub(super) dialect: Dialect,
     pub(super) dialer: EndpointCommand,
     pub(super) listener: EndpointCommand,
 }
 
-/// One side of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Dialer,
@@ -77,13 +66,11 @@ pub(super) enum Side {
 }
 
 impl ProcessLaunch {
-    /// Whether a side runs in a container.
     fn uses_containers(&self) -> bool {
         self.dialer.container.is_some() || self.listener.container.is_some()
     }
 }
 
-/// The texts of a list.
 fn texts(value: &ParamValue) -> Vec<String> {
     match value {
         ParamValue::List(values) => values.iter().map(ToString::to_string).collect(),
@@ -91,7 +78,6 @@ fn texts(value: &ParamValue) -> Vec<String> {
     }
 }
 
-/// The last part of a path.
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
@@ -144,7 +130,6 @@ impl PeersCell {
         })
     }
 
-    /// What is measured, in order.
     pub(super) fn scenario_runs(&self) -> Vec<ScenarioRun> {
         let standard = self.params.scenarios().into_iter();
         let standard = standard.filter(|run| self.standard_scenarios.contains(&run.scenario));
@@ -169,7 +154,6 @@ impl PeersCell {
         path.parent().map(Path::to_owned).unwrap_or_default()
     }
 
-    /// How both sides are started.
     pub(super) fn launch(&self) -> Result<CellLaunch, String> {
         let matrix = self.matrix()?;
         let [dialer, listener] = [&self.dialer, &self.listener].map(|id| self.endpoint_launch(&matrix, id));

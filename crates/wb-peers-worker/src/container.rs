@@ -15,7 +15,6 @@ use super::params::ContainerEngine;
 use super::sample::LISTENER;
 use super::suite::SUITE_PROCESS;
 
-/// The state of a container that exists.
 const PRESENT: &str = "present";
 /// Prints the state of container `$2` of the engine `$1`.
 const READ: &str = r#"if "$1" container inspect "$2" >/dev/null 2>&1; then echo present; else echo absent; fi"#;
@@ -39,7 +38,6 @@ pub(super) fn working_engine(engine: ContainerEngine) -> ProgramFeature {
     }
 }
 
-/// A container that was created, for the record of its sample.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Container {
@@ -47,16 +45,14 @@ pub(super) struct Container {
     image: String,
     /// The engine's id of the image, a hash of its content.
     image_id: String,
-    /// The arguments of the engine that created it, with secrets masked.
+    /// Of the engine, with secrets masked.
     arguments: Vec<String>,
 }
 
 impl Container {
-    /// Creates the container of a process. `process` has the arguments of the image's entry point, the variables and the
-    /// placement; returned is the command that starts the container and passes on its output.
-    ///
-    /// # Errors
-    /// If the image does not exist on the worker, or the container cannot be created.
+    /// Creates the container of a process. `process` has the arguments of the image's entry point, the variables and
+    /// the placement; the result starts the container and passes on its output. Fails if the image does not exist on
+    /// the worker.
     pub(super) async fn create(
         name: &str,
         engine: ContainerEngine,
@@ -88,7 +84,6 @@ impl Container {
         Ok((Self { engine: program, image: image.name.clone(), image_id, arguments }, start))
     }
 
-    /// Records it with the process of this name.
     pub(super) fn record(&self, name: &str, attempt: &mut Attempt) -> Result<(), Failure> {
         let json = serde_json::to_vec_pretty(self).map_err(|error| Failure::refused(error.to_string()))?;
         attempt.add_artefact(&format!("{name}.container.json"), json);
@@ -114,12 +109,10 @@ struct RecordedContainer {
     image_id: String,
 }
 
-/// A command of an engine, which finds its containers.
 fn engine_command(command: Command) -> Command {
     Command { inherit: ENGINE_VARIABLES.map(str::to_owned).to_vec(), ..command }
 }
 
-/// The id of an image on a worker.
 async fn image_id(engine: &str, image: &str, context: &WorkerContext) -> Result<String, Failure> {
     let inspect = Command::new([engine, "image", "inspect", "--format", "{{.Id}}", image]);
     let finished = context.run_to_end(engine_command(inspect)).await?;

@@ -35,48 +35,42 @@ const NOTABLE_SETUP: f64 = 0.5;
 /// The share that more bytes should bring it down to.
 const SMALL_SETUP: f64 = 0.1;
 
-/// A scenario and its probe, with their repetitions.
 pub(super) struct SizeComparison<'a> {
     name: String,
     full: Vec<&'a ScenarioOutput>,
     part: Vec<&'a ScenarioOutput>,
-    /// The rate that no transfer exceeds, in bytes per second.
+    /// Bytes per second that no transfer exceeds.
     max_rate: f64,
 }
 
-/// What the times of both sizes show.
 struct Slope {
-    /// Bytes of an iteration of the scenario.
+    /// Of an iteration of the scenario.
     bytes: f64,
-    /// Bytes that it has beyond those of the probe.
+    /// Bytes beyond those of the probe.
     further: f64,
     /// Seconds that the further bytes took, as reported.
     shift: Shift,
-    /// Seconds that they cannot take less than.
+    /// Seconds that they take at least.
     required: f64,
     /// Median of an iteration of the probe, in seconds.
     part: f64,
-    /// Median of an iteration of the scenario, in seconds.
+    /// The same of the scenario.
     full: f64,
 }
 
-/// The shift between figures of both sizes.
 fn shift(part: &[f64], full: &[f64]) -> Option<Shift> {
     Some(difference(&Samples::new(part).ok()?, &Samples::new(full).ok()?, CONFIDENCE))
 }
 
-/// The durations of all iterations of several processes.
 fn durations(all: &[&ScenarioOutput]) -> Vec<f64> {
     all.iter().flat_map(|scenario| scenario.durations()).collect()
 }
 
-/// Whether the missing part of the time of further bytes is beyond [`UNREPORTED_SHARE`].
 fn is_unreported(missing: f64, reported: f64) -> bool {
     missing > UNREPORTED_SHARE * (missing + reported.max(0.0))
 }
 
 impl<'a> SizeComparison<'a> {
-    /// Compares a scenario with its probe, among the processes of a sample.
     pub(super) fn new(cell: &PeersCell, run: &ScenarioRun, all: &'a [ScenarioOutput], ceiling: &Ceiling) -> Self {
         let name = run.scenario.name().to_owned();
         let named = |name: &str| {
@@ -127,7 +121,7 @@ impl<'a> SizeComparison<'a> {
             || is_process_longer
     }
 
-    /// Checks that the time depends on the bytes, and that it is reported; of repeated measurements alone.
+    /// Checks that the time depends on the bytes, and that it is reported; only for repeated measurements.
     pub(super) fn check(&self, measurement: &mut Measurement) {
         let Some(slope) = self.slope() else { return };
         if self.rounds().next().is_some() {

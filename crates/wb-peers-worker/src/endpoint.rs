@@ -1,4 +1,4 @@
-//! The processes of both sides: a listener that runs during a sample, and the dialers of its scenarios.
+//! Processes of both sides: a listener that runs during a sample, and the dialers of its scenarios.
 
 use std::time::Duration;
 
@@ -17,7 +17,6 @@ use super::output::{EndpointOutput, parse_listening};
 use super::params::{Amount, ScenarioRun};
 use super::sample::LISTENER;
 
-/// Signal that ends a listener.
 pub(super) const SIGTERM: i32 = 15;
 /// Exit status of a program that a shell or a runtime ended by SIGTERM.
 const TERMINATED: i32 = 128 + SIGTERM;
@@ -28,7 +27,7 @@ const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// Bytes of an endpoint's output that are kept; a program that writes more is ended.
 const OUTPUT_LIMIT: Bytes = Bytes(32 << 20);
 
-/// Whether a program ended as it should: by itself, or by SIGTERM.
+/// Whether a program ended by itself, or by SIGTERM.
 pub(super) fn is_regular_end(reason: ExitReason) -> bool {
     matches!(reason, ExitReason::Exited { status: 0 | TERMINATED } | ExitReason::Signalled { signal: SIGTERM })
 }
@@ -53,19 +52,16 @@ pub(super) fn placement(side: Side, cell: &PeersCell, requested: &Placement, fac
     Placement { cpus, ..requested.clone() }
 }
 
-/// A process of an endpoint that is to be started.
 pub(super) struct EndpointProcess<'a> {
     pub(super) cell: &'a PeersCell,
     pub(super) side: Side,
     pub(super) endpoint: &'a EndpointCommand,
     pub(super) name: &'a str,
-    /// Values of placeholders in addition to those that both sides have.
+    /// In addition to those that both sides have.
     pub(super) values: Vec<(&'static str, String)>,
-    /// Variables in addition to those of the peers file.
     pub(super) variables: Vec<(&'static str, String)>,
 }
 
-/// How a process is started, and what was created for it.
 pub(super) struct StartCommand {
     pub(super) command: Command,
     pub(super) container: Option<Container>,
@@ -116,7 +112,6 @@ fn fill_command(
     Ok(endpoint.fill_env(&values).into_iter().fold(command, |command, (name, value)| command.env(name, value)))
 }
 
-/// The address of the listener's worker for dialers.
 pub(super) fn listen_host(dialer: &WorkerContext, listener: &WorkerContext) -> Result<String, Failure> {
     if listener.worker().name() == dialer.worker().name() {
         return Ok("127.0.0.1".to_owned());
@@ -127,14 +122,12 @@ pub(super) fn listen_host(dialer: &WorkerContext, listener: &WorkerContext) -> R
     })
 }
 
-/// A running listener.
 pub(super) struct Listener {
     process: RunningService,
     container: Option<Container>,
     address: String,
 }
 
-/// What a listener left behind.
 pub(super) struct ListenerLog {
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
@@ -182,7 +175,6 @@ impl Listener {
         }
     }
 
-    /// Records how it runs.
     pub(super) async fn record(&self, attempt: &mut Attempt) -> Result<(), Failure> {
         if let Some(container) = &self.container {
             container.record(LISTENER, attempt)?;
@@ -190,7 +182,6 @@ impl Listener {
         attempt.record_service(LISTENER, &self.process).await
     }
 
-    /// Its log so far.
     pub(super) async fn log(&self) -> Result<Vec<u8>, Failure> {
         Ok(self.process.read_output(OutputStream::Stderr).await?)
     }
@@ -212,7 +203,6 @@ impl Listener {
     }
 }
 
-/// A scenario that a dialer is to carry out.
 pub(super) struct Dial<'a> {
     pub(super) name: &'a str,
     pub(super) run: ScenarioRun,

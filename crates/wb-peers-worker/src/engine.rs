@@ -20,14 +20,13 @@ use super::sample::traffic_name;
 use super::study::{ProcessRecord, set_median, set_rate};
 use super::traffic::{InterfaceBytes, Traffic};
 
-/// Artefact name of the profile.
 const PROFILE: &str = "profile.xml";
 /// Size of each write and read of a transfer.
 const BLOCK: u64 = 64 << 10;
 /// The axis whose value is the engine's protocol.
 const TRANSPORT: &str = "transport";
 
-/// The protocol of a cell in the language of profiles; none if the engine has no such transport.
+/// Protocol in the language of profiles; none if the engine has no such transport.
 pub(super) fn protocol(cell: &PeersCell) -> Option<&'static str> {
     match cell.values.get(TRANSPORT)?.as_str() {
         "tcp" => Some("tcp"),
@@ -37,7 +36,6 @@ pub(super) fn protocol(cell: &PeersCell) -> Option<&'static str> {
     }
 }
 
-/// The profile of a cell.
 fn profile(protocol: &str, scenarios: &[ScenarioRun]) -> String {
     let mut text = "<profile name=\"peers\"><group nthreads=\"1\">\n".to_owned();
     let connect = format!("<flowop type=\"connect\" options=\"remotehost=peer protocol={protocol} tcp_nodelay\"/>");
@@ -70,7 +68,6 @@ fn flowops(run: &ScenarioRun) -> String {
     transfer("write", send.max(1)) + &transfer("read", receive.max(1))
 }
 
-/// Takes a sample.
 pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), Failure> {
     let protocol = protocol(cell).ok_or_else(|| Failure::refused("the engine has no such transport"))?;
     let host = listen_host(&attempt.context, attempt.context.server(0))?;
@@ -90,7 +87,6 @@ pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), 
     ceiling.finish(attempt).await
 }
 
-/// Evaluates a sample.
 pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) -> Result<Measurement, Rejection> {
     let result = read_result(artefacts)?;
     let traffic: Traffic = artefacts.json(&traffic_name(CLIENT_NAME))?;
@@ -134,12 +130,10 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) 
     Ok(measurement)
 }
 
-/// Whether a sample was taken with the engine.
 pub(super) fn is_result(artefacts: &Artefacts) -> bool {
     artefacts.length(&format!("{CLIENT_NAME}.stdout")).is_ok()
 }
 
-/// The result that the client printed.
 fn read_result(artefacts: &Artefacts) -> Result<RunResult, Rejection> {
     parse_result(&artefacts.bytes(&format!("{CLIENT_NAME}.stdout"))?).map_err(Rejection::output)
 }

@@ -4,21 +4,16 @@ use std::fmt;
 
 use wb_test::Failure;
 
-/// Lines of a log that a failure quotes.
 const QUOTED_LINES: usize = 3;
 /// Longest quoted line, in characters.
 const QUOTED_LENGTH: usize = 200;
 
-/// The kind of a failure of two endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum FailureKind {
     /// The handshake was not completed, for none of the other reasons.
     Handshake,
-    /// A time limit was reached.
     Timeout,
-    /// A process ended by itself.
     Crash,
-    /// Fewer bytes arrived than were requested.
     Truncated,
     /// The listener did not accept the connection.
     Refused,
@@ -27,7 +22,6 @@ pub(super) enum FailureKind {
 }
 
 impl FailureKind {
-    /// Its name.
     fn as_str(self) -> &'static str {
         match self {
             Self::Handshake => "handshake",

@@ -1,4 +1,4 @@
-//! The values of the individual iterations of a recorded sample, for box plots and files that show more than medians.
+//! Values of the individual iterations of a recorded sample, for box plots and files that show more than medians.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +20,14 @@ use super::suite;
 /// The suites report latencies in milliseconds.
 const SECONDS_PER_MILLISECOND: f64 = 1e-3;
 
-/// The part of a dialer's record that is needed.
 #[derive(Deserialize)]
 struct DialerRecord {
     usage: ResourceUsage,
 }
 
-/// The values of the iterations of one or more samples. Empty where a scenario was not measured.
+/// Values of the iterations of one or more samples. Empty where a scenario was not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct IterationValues {
-    /// The values of each scenario.
     pub scenarios: BTreeMap<Scenario, ScenarioValues>,
     /// Seconds from dialling until all handshakes are complete, per connection.
     pub connect: Vec<f64>,
@@ -37,7 +35,6 @@ pub struct IterationValues {
     pub first_byte: Vec<f64>,
 }
 
-/// The values of the iterations of a scenario.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScenarioValues {
     pub iterations: usize,
@@ -45,14 +42,13 @@ pub struct ScenarioValues {
     pub values: Vec<f64>,
     /// Whether any value is the median of all iterations of a sample, because the individual ones were not reported.
     pub are_medians: bool,
-    /// Bytes of an iteration, in both directions, on average if they differ; 0 if they are not known.
+    /// Of an iteration, in both directions, on average if they differ; 0 if they are not known.
     pub bytes: u64,
-    /// CPU time of the dialers, in seconds; `None` if it is not known of each, or one process did other scenarios, too.
+    /// CPU seconds of the dialers; `None` if not known of each, or if a process did other scenarios, too.
     pub cpu_seconds: Option<f64>,
 }
 
 impl ScenarioValues {
-    /// The values of the iterations of `run`.
     pub(super) fn new(run: &ScenarioRun, values: Vec<f64>, are_medians: bool) -> Self {
         let iterations = run.iterations as usize;
         Self { iterations, values, are_medians, bytes: run.bytes(), cpu_seconds: None }
@@ -75,9 +71,6 @@ impl ScenarioValues {
 
 impl IterationValues {
     /// Reads the values of a sample of a cell with these parameters from its artefacts.
-    ///
-    /// # Errors
-    /// If the parameters, or the output of a dialer, cannot be read.
     pub fn read(params: &Params, artefacts: &Artefacts) -> Result<Self, Rejection> {
         let cell = PeersCell::new(Arc::default(), params).map_err(|error| Rejection::output(error.to_string()))?;
         // Baselines that are measured by the network engine of this program.
@@ -100,7 +93,6 @@ impl IterationValues {
         Ok(all)
     }
 
-    /// Adds the values of another sample.
     pub fn extend(&mut self, other: Self) {
         for (scenario, figures) in other.scenarios {
             self.scenarios.entry(scenario).or_default().extend(figures);

@@ -1,4 +1,4 @@
-//! Figures that a gate does not refuse, but that a reader has to know to be odd.
+//! Figures that no gate refuses, but that a reader has to know to be odd.
 
 use wb_model::Quantity;
 use wb_net::ceiling::Ceiling;
@@ -39,7 +39,6 @@ fn add_foreign_traffic(measurement: &mut Measurement, scenario: &ScenarioOutput)
     }
 }
 
-/// Adds what is implausible about the scenarios of a sample.
 pub(super) fn add_findings(
     measurement: &mut Measurement,
     cell: &PeersCell,

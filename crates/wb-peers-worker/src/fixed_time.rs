@@ -30,11 +30,10 @@ const NOTABLE_FLIGHT: f64 = 0.1;
 /// The part of a transfer that its figure is of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SteadyPart {
-    /// Bytes per second.
+    /// In bytes per second.
     pub(super) rate: f64,
     /// Seconds before it.
     pub(super) omitted: f64,
-    /// Its seconds.
     pub(super) seconds: f64,
 }
 
@@ -45,7 +44,7 @@ pub(super) enum Unsteady {
     FewIntervals(usize),
     /// Nothing is left behind what is to be cut off.
     NothingLeft,
-    /// The rate still changes in what is left: figures of its two halves, in bytes per second.
+    /// The rate still changes in what is left: bytes per second of its two halves.
     Unsettled { early: f64, late: f64 },
 }
 
@@ -69,13 +68,11 @@ fn points(iteration: &Iteration, progress: &[Progress]) -> Vec<Point> {
     points
 }
 
-/// Bytes per second between two points.
 fn rate(from: Point, to: Point) -> f64 {
     (to.bytes as f64 - from.bytes as f64) / (to.at - from.at)
 }
 
 impl SteadyPart {
-    /// The steady part of an iteration.
     pub(super) fn new(time: &FixedTime, iteration: &Iteration, progress: &[Progress]) -> Result<Self, Unsteady> {
         let points = points(iteration, progress);
         let from = match time.omit {
@@ -89,7 +86,6 @@ impl SteadyPart {
     }
 }
 
-/// The seconds until the rate becomes steady.
 fn transient_seconds(points: &[Point]) -> Result<f64, Unsteady> {
     let intervals = points.len() - 1;
     let step = points[intervals].at / intervals as f64;
@@ -112,7 +108,7 @@ fn even_rates(points: &[Point], step: f64) -> Vec<f64> {
     (1..points.len()).map(|number| (bytes(number) - bytes(number - 1)) / step).collect()
 }
 
-/// The seconds that were cut off a transfer; none if it has no fixed time or no steady part.
+/// Seconds cut off a transfer; none if it has no fixed time or no steady part.
 pub(super) fn omitted(scenario: &ScenarioOutput) -> Option<f64> {
     let part =
         SteadyPart::new(&scenario.run.fixed_time()?, scenario.output.iterations.first()?, &scenario.output.progress);
@@ -176,7 +172,6 @@ fn check_reports(
     });
 }
 
-/// Checks that the transfer took the requested time.
 fn check_end(
     measurement: &mut Measurement,
     scenario: &ScenarioOutput,
@@ -199,7 +194,7 @@ fn check_end(
     });
 }
 
-/// Holds the reported times against the arrival of their lines, or where these are printed together, against the run time
+/// Compares the reported times with the arrival of their lines, or where these are printed together, with the run time
 /// of the process.
 fn check_clocks(measurement: &mut Measurement, scenario: &ScenarioOutput, reports: &[Progress]) {
     let (Some(first), Some(last)) = (reports.first(), reports.last()) else { return };

@@ -1,4 +1,4 @@
-//! Gates of a sample: what the endpoints report, held against each other, the kernel, and the raw ceiling.
+//! Gates of a sample: reports of the endpoints against each other, the kernel, and the raw ceiling.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,9 @@ use super::study::ScenarioOutput;
 use super::timing::ORDER_TOLERANCE;
 use super::traffic::Traffic;
 
-/// A rate may exceed the best raw transfer beside it by this factor where the raw transfers are equal: both vary. Where
-/// they vary, by as much more.
+/// Factor by which a rate may exceed the best raw transfer beside it if the raw transfers are equal: both vary. If they
+/// differ, by as much more.
 const CEILING_MARGIN: f64 = 1.5;
-/// The largest factor by which it may.
 const MAX_CEILING_MARGIN: f64 = 5.0;
 /// A round trip may be shorter than the shortest raw one by this factor.
 const ROUND_TRIP_MARGIN: f64 = 0.8;
@@ -59,8 +58,7 @@ pub(super) fn check_endpoints(
     }
 }
 
-/// Checks that the listener counted as many bytes in total as the dialers. The listener may count one iteration as
-/// several streams.
+/// Checks the total bytes of listener and dialers. The listener may count one iteration as several streams.
 fn check_counts(measurement: &mut Measurement, all: &[ScenarioOutput], listener: &EndpointOutput) {
     let sum = |figures: &mut dyn Iterator<Item = (u64, u64)>| {
         figures.fold((0, 0), |(one, other), (more, further)| (one + more, other + further))
@@ -194,7 +192,6 @@ pub(super) fn check_traffic(measurement: &mut Measurement, cell: &PeersCell, sce
     check_total_traffic(measurement, cell, name, sent, received, traffic);
 }
 
-/// Checks that the kernel counted at least these bytes.
 pub(super) fn check_total_traffic(
     measurement: &mut Measurement,
     cell: &PeersCell,
@@ -238,8 +235,8 @@ pub(super) fn check_ceiling(
     }
 }
 
-/// What a raw connection reached with the bytes of a scenario, in bytes per second. Both directions may be used at the
-/// same time.
+/// Bytes per second that a raw connection reached with the bytes of a scenario. Both directions may be used at the same
+/// time.
 pub(super) fn raw_rate(run: &ScenarioRun, ceiling: &Ceiling) -> f64 {
     match (run.amount, &run.scenario) {
         (Amount::Bytes { send, receive }, _) => {
@@ -251,7 +248,7 @@ pub(super) fn raw_rate(run: &ScenarioRun, ceiling: &Ceiling) -> f64 {
     }
 }
 
-/// The maximum rate of a transfer of a cell, in bytes per second: the rate of a raw connection with a margin or, for a
+/// Bytes per second that a transfer of a cell cannot exceed: the rate of a raw connection with a margin or, for a
 /// payload that does not cross it, the rate of memory.
 pub(super) fn max_rate(cell: &PeersCell, raw_rate: f64, ceiling: &Ceiling) -> f64 {
     match cell.payload {
@@ -289,7 +286,6 @@ pub(super) fn check_round_trip(measurement: &mut Measurement, name: &str, durati
     });
 }
 
-/// Checks that figures are within the bounds of a peers file.
 pub(super) fn check_bounds(measurement: &mut Measurement, checks: &[FigureCheck]) {
     for check in checks {
         let value = measurement.values.get(&check.metric).copied();

@@ -41,7 +41,6 @@ pub use figures::{IterationValues, ScenarioValues};
 pub use matrix_file::{CEILING_OF, CELL_NAME, COMPARED_WITH, DIALER, IS_BASELINE, LISTENER};
 pub use params::PeersParams;
 
-/// The name of the test.
 pub const NAME: &str = wb_plan::PEERS;
 
 /// The test of matrices of implementations.

@@ -17,17 +17,13 @@ use wb_test::shared_params::decode;
 use super::params::{PeersParams, SELECTION_PARAMS};
 use super::study;
 
-/// The parameter with the id of the endpoint that opens connections.
 pub const DIALER: &str = "dialer";
-/// The parameter with the id of the endpoint that accepts them.
 pub const LISTENER: &str = "listener";
-/// The parameter with the name of the cell in its matrix.
 pub const CELL_NAME: &str = "cell";
 /// The parameter of a cell whose endpoints are baselines.
 pub const IS_BASELINE: &str = "is-baseline";
 /// The parameter of a cell with other than the standard scenarios: their names, and the texts of those of the file.
 pub(super) const SCENARIOS: &str = "scenarios";
-/// The parameter with the texts of the checks of a cell.
 pub(super) const CHECKS: &str = "checks";
 /// The parameter of a baseline with the cells whose limit it shows, `AXIS=VALUE|VALUE` each.
 pub const CEILING_OF: &str = "ceiling-of";
@@ -49,17 +45,14 @@ pub(super) struct MatrixFiles {
 }
 
 impl MatrixFiles {
-    /// Files whose relative paths refer to a folder.
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder, read: Mutex::default() }
     }
 
-    /// The path of a file.
     pub(super) fn path(&self, file: &str) -> PathBuf {
         self.folder.join(file)
     }
 
-    /// The matrix that a file defines.
     pub(super) fn matrix(&self, file: &str) -> Result<Arc<Matrix>, Diagnostic> {
         if file.is_empty() {
             return Err(Diagnostic::new("missing `file`").with_help("name a peers file; docs/peers.md describes them"));
@@ -70,7 +63,6 @@ impl MatrixFiles {
         read.entry(path).or_insert_with_key(|path| read_file(path)).clone()
     }
 
-    /// The selected cells of a file.
     pub(super) fn cells(&self, given: &Params) -> Result<CellMatrix, Diagnostic> {
         let declared = Param::from_schema::<PeersParams>();
         let own = given.iter().filter(|(name, _)| declared.iter().any(|param| param.name == **name));
@@ -155,8 +147,8 @@ fn matrix_cell(matrix: &Matrix, expectations: &Expectations<'_>, cell: &Cell<'_>
     MatrixCell { name, axes, params, server: listener.server.clone() }
 }
 
-/// Refuses what a file says of cells or metrics that the matrix does not have: the misspelt entry would have no effect,
-/// or be noticed after a long measurement.
+/// Refuses entries for cells or metrics that the matrix does not have: a misspelt entry would have no effect, or be
+/// noticed after a long measurement.
 fn check_expectations(
     matrix: &Matrix,
     expectations: &Expectations<'_>,
@@ -188,18 +180,16 @@ fn check_expectations(
         .with_help(help.unwrap_or_else(|| format!("the metrics of the matrix are {}", known.join(", ")))))
 }
 
-/// Whether both endpoints of a cell can measure a scenario.
 fn is_common(cell: &Cell<'_>, scenario: &Scenario) -> bool {
     cell.dialer.scenarios.contains(scenario) && cell.listener.scenarios.contains(scenario)
 }
 
-/// The scenarios that both endpoints of a cell can measure.
 fn cell_scenarios(matrix: &Matrix, cell: &Cell<'_>) -> Vec<Scenario> {
     let custom = matrix.scenarios.iter().map(CustomScenario::scenario);
     Scenario::STANDARD.into_iter().chain(custom).filter(|scenario| is_common(cell, scenario)).collect()
 }
 
-/// What both endpoints of a cell can measure: the names of standard scenarios, and the texts of the others.
+/// Names of the standard scenarios that both endpoints of a cell can measure, and the texts of the others.
 fn common_scenarios(matrix: &Matrix, cell: &Cell<'_>) -> Vec<String> {
     let is_common = |scenario: &Scenario| is_common(cell, scenario);
     let standard = Scenario::STANDARD.iter().filter(|one| is_common(one)).map(|one| one.name().to_owned());

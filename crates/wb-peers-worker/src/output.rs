@@ -1,4 +1,4 @@
-//! What endpoints print: lines of JSON, as endpoints/README.md describes them.
+//! Output of endpoints: lines of JSON, as endpoints/README.md describes them.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,15 @@ use serde::Deserialize;
 #[serde(untagged)]
 pub(super) enum Line {
     /// The listener accepts connections.
-    Listening {
-        /// What its dialer connects to.
-        listening: String,
-    },
+    Listening { listening: String },
     /// The handshake of a connection is complete.
     Negotiated {
         /// What both sides use, by axis.
         negotiated: BTreeMap<String, String>,
     },
-    /// What a transfer of a fixed time has moved so far.
+    /// So far, of a transfer of a fixed time.
     Progress(Progress),
-    /// An iteration of a dialer.
+    /// Of a dialer.
     Iteration(Iteration),
     /// A stream that a listener has served.
     Served(Served),
@@ -29,28 +26,26 @@ pub(super) enum Line {
 /// A transfer of a fixed time while it runs, as its dialer reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub(super) struct Progress {
-    /// The number of its iteration, from 0.
+    /// Number of the iteration, from 0.
     pub(super) i: u64,
-    /// The time, in seconds on the clock of the iterations.
+    /// Seconds on the clock of the iterations.
     pub(super) at: f64,
-    /// Bytes that were written since the iteration began.
+    /// Bytes written since the iteration began.
     pub(super) sent: u64,
-    /// Bytes that were read since then.
     pub(super) received: u64,
 }
 
 /// An iteration, as its dialer reports it. Times are seconds on one clock of the process.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Iteration {
-    /// Its number, from 0.
     pub(super) i: u64,
-    /// Bytes that were written.
+    /// Bytes written.
     pub(super) sent: u64,
-    /// Bytes that were read.
+    /// Bytes read.
     pub(super) received: u64,
     /// When the connection was begun.
     pub(super) t_dial: Option<f64>,
-    /// When the connection could be used, after all handshakes.
+    /// When all handshakes were complete.
     pub(super) t_connect: Option<f64>,
     /// Right before the stream was opened.
     pub(super) t_open: Option<f64>,
@@ -64,52 +59,49 @@ pub(super) struct Iteration {
 /// A stream, as the listener reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Served {
-    /// Bytes that were read.
+    /// Bytes read.
     pub(super) received: u64,
-    /// Bytes that were written.
+    /// Bytes written.
     pub(super) sent: u64,
     pub(super) error: Option<String>,
 }
 
 impl Iteration {
-    /// The time from the opening of the stream to its end, in seconds.
+    /// Seconds from the opening of the stream to its end.
     pub(super) fn duration(&self) -> Option<f64> {
         Some(self.t_last? - self.t_open?)
     }
 
-    /// The time from dialing to the end of all handshakes, in seconds.
+    /// Seconds from dialing to the end of all handshakes.
     pub(super) fn connect(&self) -> Option<f64> {
         Some(self.t_connect? - self.t_dial.unwrap_or(0.0))
     }
 
-    /// The time from the opening of the stream to the first byte of the answer, in seconds.
+    /// Seconds from the opening of the stream to the first byte of the answer.
     pub(super) fn first_byte(&self) -> Option<f64> {
         Some(self.t_first? - self.t_open?)
     }
 }
 
-/// Everything that one process printed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct EndpointOutput {
-    /// What was negotiated, by connection.
+    /// By connection.
     pub(super) negotiated: Vec<BTreeMap<String, String>>,
-    /// The iterations, of a dialer.
+    /// Of a dialer.
     pub(super) iterations: Vec<Iteration>,
     /// Where the line of each iteration ends in the output.
     pub(super) line_ends: Vec<u64>,
-    /// The transfers of a fixed time while they ran, of a dialer.
+    /// Of a dialer.
     pub(super) progress: Vec<Progress>,
     /// Where the line of each of these reports ends in the output.
     pub(super) progress_ends: Vec<u64>,
-    /// The streams, of a listener.
     pub(super) served: Vec<Served>,
-    /// Number of lines that are none of these.
     pub(super) other_lines: usize,
     /// The number, from 1, of the first other line that is a JSON object, with its fault.
     pub(super) invalid_line: Option<(usize, String)>,
 }
 
-/// The longest part of an invalid line that is shown, in characters.
+/// Characters of an invalid line that are shown.
 const SHOWN_LENGTH: usize = 120;
 
 /// What is wrong with an object of JSON that cannot be read as a [`Line`]; `None` for other lines.

@@ -73,7 +73,6 @@ pub(super) enum ContainerEngine {
 }
 
 impl ContainerEngine {
-    /// The name of its program.
     pub(super) fn program(self) -> &'static str {
         match self {
             Self::Podman => "podman",
@@ -81,7 +80,6 @@ impl ContainerEngine {
         }
     }
 
-    /// The Debian package with it.
     pub(super) fn package(self) -> &'static str {
         match self {
             Self::Podman => "podman",
@@ -90,7 +88,7 @@ impl ContainerEngine {
     }
 }
 
-/// The parameters that select among the cells, and are no part of them.
+/// Parameters that select among the cells, and are no part of them.
 pub(super) const SELECTION_PARAMS: [&str; 9] = [
     "test-select",
     "test-ignore",
@@ -132,7 +130,6 @@ impl Default for PeersParams {
     }
 }
 
-/// A scenario that is measured: what its iterations transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ScenarioRun {
     pub(super) scenario: Scenario,
@@ -140,21 +137,18 @@ pub(super) struct ScenarioRun {
     pub(super) iterations: u32,
 }
 
-/// What ends a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// Its bytes.
     Bytes {
         /// From the dialer to the listener.
         send: u64,
         /// From the listener to the dialer.
         receive: u64,
     },
-    /// The time, of a transfer in the direction of its scenario.
+    /// In the direction of the scenario.
     Time(FixedTime),
 }
 
-/// A transfer that takes a fixed time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FixedTime {
     pub(super) duration: Nanos,
@@ -162,8 +156,7 @@ pub(super) struct FixedTime {
     pub(super) omit: Option<Nanos>,
 }
 
-/// Intervals into which a transfer of a fixed time is divided: twice as many as show where it becomes steady, for
-/// programs that report some of them together.
+/// Intervals of a transfer: twice as many as show where it becomes steady, as some programs report several together.
 const INTERVALS: u64 = 2 * MIN_SAMPLES_FOR_TRANSIENT as u64;
 
 impl FixedTime {
@@ -174,7 +167,6 @@ impl FixedTime {
 }
 
 impl ScenarioRun {
-    /// A scenario of the peers file.
     pub(super) fn custom(scenario: &CustomScenario) -> Self {
         let amount = Amount::Bytes { send: scenario.send.0, receive: scenario.receive.0 };
         Self { scenario: scenario.scenario(), amount, iterations: scenario.iterations }
@@ -210,7 +202,6 @@ impl ScenarioRun {
         Nanos(of_bytes.0.saturating_add(self.fixed_time().map_or(0, |time| time.duration.0)))
     }
 
-    /// The time that an iteration takes, if it is fixed.
     pub(super) fn fixed_time(&self) -> Option<FixedTime> {
         match self.amount {
             Amount::Bytes { .. } => None,
@@ -226,7 +217,7 @@ pub(super) const PROBE_DIVISOR: u64 = 8;
 const PROBE_ITERATIONS: u32 = 3;
 
 impl PeersParams {
-    /// What is measured of the standard scenarios, in order.
+    /// The standard scenarios, in order.
     pub(super) fn scenarios(&self) -> Vec<ScenarioRun> {
         let transfer = |scenario, send, receive| {
             let (amount, iterations) = match self.duration {
@@ -244,10 +235,7 @@ impl PeersParams {
         all.into_iter().flatten().filter(|run| run.iterations > 0).collect()
     }
 
-    /// Checks parameters that depend on each other.
-    ///
-    /// # Errors
-    /// If one of them has no meaning beside the others.
+    /// Fails if a parameter has no meaning beside the others.
     pub(super) fn check(&self) -> Result<(), InvalidParams> {
         let invalid = |name: &str, reason: String| Err(InvalidParams::One { name: name.to_owned(), reason });
         let Some(duration) = self.duration else {
@@ -277,10 +265,7 @@ impl PeersParams {
         }
     }
 
-    /// The selection among the cells.
-    ///
-    /// # Errors
-    /// If a filter of an axis names none.
+    /// The selection among the cells. Fails if a filter of an axis names none.
     pub(super) fn selection(&self) -> Result<SelectionFlags, String> {
         let filter = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let both = |select: &str, ignore: &str| SelectIgnore { select: filter(select), ignore: filter(ignore) };

@@ -16,27 +16,23 @@ use super::study::ScenarioOutput;
 use super::traffic::{InterfaceBytes, Traffic};
 use super::{engine, suite};
 
-/// Artefact name of the listener's output.
 pub(super) const LISTENER: &str = "listener";
-/// Largest recorded log of a listener, of which the end is kept.
+/// Bytes of a listener's log, of which the end is kept.
 const MAX_LOG: usize = 64 << 10;
 
-/// Artefact name of a scenario's traffic.
 pub(super) fn traffic_name(scenario: &str) -> String {
     format!("{scenario}.traffic.json")
 }
 
-/// Artefact name of the times at which the output of a dialer arrived.
 pub(super) fn arrivals_name(dial: &str) -> String {
     format!("{dial}.arrivals.json")
 }
 
-/// Artefact name of a scenario's probe.
 pub(super) fn probe_name(scenario: &str) -> String {
     format!("{scenario}-probe")
 }
 
-/// The dialers of a sample, in order, with the names of their artefacts.
+/// Dialers of a sample in order, with the names of their artefacts.
 pub(super) fn dials(cell: &PeersCell) -> Vec<(String, ScenarioRun)> {
     let mut all = Vec::new();
     for run in cell.scenario_runs() {
@@ -47,15 +43,14 @@ pub(super) fn dials(cell: &PeersCell) -> Vec<(String, ScenarioRun)> {
     all
 }
 
-/// What the names of the artefacts of repetitions begin with.
 pub(super) fn repeat_prefix(name: &str) -> String {
     format!("{name}-again-")
 }
 
-/// Number of rounds in which a transfer and its probe are repeated before their times make a sample invalid.
+/// Rounds in which a transfer and its probe are repeated before their times make a sample invalid.
 const ROUNDS: u32 = 5;
 
-/// What repeats a scenario and its probe in one round, with equally many iterations, with the names of the artefacts.
+/// A scenario and its probe in one round, with equally many iterations and the names of their artefacts.
 fn round(run: &ScenarioRun, probe: &ScenarioRun, round: u32) -> [(String, ScenarioRun); 2] {
     let full = ScenarioRun { iterations: probe.iterations, ..run.clone() };
     let name = run.scenario.name();
@@ -77,7 +72,6 @@ pub(super) fn repeats(cell: &PeersCell) -> Vec<(String, ScenarioRun)> {
     cell.scenario_runs().into_iter().flat_map(of_run).collect()
 }
 
-/// Takes a sample of a cell.
 pub(super) async fn take(cell: &PeersCell, attempt: &mut Attempt) -> Result<(), Failure> {
     let launch = match cell.launch().map_err(Failure::refused)? {
         CellLaunch::Engine => return engine::take(cell, attempt).await,

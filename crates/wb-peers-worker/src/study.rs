@@ -66,16 +66,13 @@ pub(super) struct ScenarioOutput {
     pub(super) run: ScenarioRun,
     pub(super) output: EndpointOutput,
     pub(super) traffic: Traffic,
-    /// Seconds that the dialer's process ran.
     pub(super) elapsed: f64,
-    /// When the line of each iteration arrived, in seconds by the clock of the dialer's worker; empty if this was not
-    /// recorded.
+    /// Seconds by the clock of the dialer's worker at which the line of each iteration arrived; empty if not recorded.
     pub(super) arrivals: Vec<f64>,
     /// The same of each report of a transfer of a fixed time.
     pub(super) progress_arrivals: Vec<f64>,
 }
 
-/// The part of a process's record that is needed.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct ProcessRecord {
@@ -95,7 +92,6 @@ impl ScenarioOutput {
         Ok(Self::new(name, run, output, traffic, process.elapsed_seconds, &arrivals))
     }
 
-    /// What a process reported, with the arrivals of its output.
     pub(super) fn new(
         name: String,
         run: ScenarioRun,
@@ -129,7 +125,6 @@ pub(super) fn iteration_rates(run: &ScenarioRun, output: &EndpointOutput) -> Vec
     output.iterations.iter().filter_map(rate).collect()
 }
 
-/// Evaluates a sample.
 pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
     let mut measurement = study_output(cell, artefacts)?;
     measurement.outputs.extend(container::image_ids(artefacts));
@@ -137,7 +132,6 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measureme
     Ok(measurement)
 }
 
-/// Evaluates what the endpoints printed.
 fn study_output(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
     let [before, after]: [Ceiling; 2] = {
         let ceiling = |name: &str| artefacts.json(&format!("{name}.stdout"));
@@ -188,7 +182,6 @@ fn study_output(cell: &PeersCell, artefacts: &Artefacts) -> Result<Measurement, 
     Ok(measurement)
 }
 
-/// The higher of two ceilings.
 fn best(one: Ceiling, other: Ceiling) -> Ceiling {
     Ceiling {
         upload: one.upload.max(other.upload),

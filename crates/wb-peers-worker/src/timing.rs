@@ -1,17 +1,17 @@
-//! The times of a dialer's iterations by two clocks: what it reports, and when the harness saw it.
+//! Times of a dialer's iterations by two clocks: its own, and that of the harness.
 
 use wb_agent::Arrival;
 
 use super::output::Iteration;
 use super::study::ScenarioOutput;
 
-/// Times may be out of order by this, in seconds: some programs print rounded ones.
+/// Seconds by which times may be out of order: some programs print rounded ones.
 pub(super) const ORDER_TOLERANCE: f64 = 1e-3;
 
-/// The lines of a process are printed together if they arrive within this share of what their iterations took.
+/// Lines of a process are printed together if they arrive within this share of what their iterations took.
 const MIN_SPAN: f64 = 0.9;
 
-/// When each line that ends at one of these positions had arrived, in seconds; empty if this is not known of all lines.
+/// Seconds at which each line that ends at one of these positions had arrived; empty if not known of all lines.
 pub(super) fn line_arrivals(ends: &[u64], arrivals: &[Arrival]) -> Vec<f64> {
     let arrival = |end: &u64| {
         let position = arrivals.partition_point(|arrival| arrival.bytes < *end);
@@ -20,20 +20,19 @@ pub(super) fn line_arrivals(ends: &[u64], arrivals: &[Arrival]) -> Vec<f64> {
     ends.iter().map(arrival).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Times of the iterations of a scenario that no iteration accounts for, in seconds.
+/// Times of a scenario's iterations that no iteration accounts for, in seconds.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
-    /// The gaps by the dialer's clock, from the end of an iteration to the opening of the next, without its connecting.
+    /// By the dialer's clock, from the end of an iteration to the opening of the next, without its connecting.
     pub(super) reported: Vec<f64>,
-    /// The gaps by the harness's clock, from the line of an iteration to the line of the next, without the time that
-    /// the next reports.
+    /// By the harness's clock, from the line of an iteration to the line of the next, without the time that the next
+    /// reports.
     pub(super) observed: Vec<f64>,
     /// What connecting took, of the iterations that did: it does not depend on their bytes.
     pub(super) connecting: Vec<f64>,
 }
 
 impl Gaps {
-    /// The gaps of several processes.
     pub(super) fn new(all: &[&ScenarioOutput]) -> Self {
         let mut gaps = Self::default();
         for scenario in all {
@@ -60,7 +59,7 @@ impl Gaps {
     }
 }
 
-/// The time that connecting took in each iteration after the one before it, in seconds.
+/// Seconds that connecting took in each iteration after the one before it.
 fn connects(iterations: &[Iteration]) -> Vec<f64> {
     let mut end: Option<f64> = None;
     let connect = |iteration: &Iteration| {

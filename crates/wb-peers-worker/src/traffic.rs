@@ -21,7 +21,6 @@ pub(super) struct Traffic {
 }
 
 impl InterfaceBytes {
-    /// Reads the counters of the worker.
     pub(super) async fn read(context: &WorkerContext) -> Result<Self, Failure> {
         let table = context.get("/proc/net/dev").await?;
         Ok(Self::parse(&String::from_utf8_lossy(&table)))
@@ -43,7 +42,6 @@ impl InterfaceBytes {
 }
 
 impl Traffic {
-    /// Bytes between `before` and now.
     pub(super) async fn since(before: InterfaceBytes, attempt: &Attempt) -> Result<Self, Failure> {
         let after = InterfaceBytes::read(&attempt.context).await?;
         let is_loopback = attempt.context.server(0).worker().name() == attempt.context.worker().name();
@@ -55,7 +53,6 @@ impl Traffic {
         self.after.sent.wrapping_sub(self.before.sent)
     }
 
-    /// Bytes that arrived meanwhile.
     pub(super) fn received(&self) -> u64 {
         self.after.received.wrapping_sub(self.before.received)
     }

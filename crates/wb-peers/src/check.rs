@@ -9,19 +9,15 @@ use wb_model::outcome::Gate;
 /// Bounds of a metric of some cells. Its text is `GATE: METRIC MIN..MAX`, where a missing bound is empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureCheck {
-    /// A filter on the names of cells; all if empty. No part of its text.
+    /// Filter on the names of cells; all if empty. Not part of the text.
     pub cells: String,
-    /// What a violation is about.
     pub gate: Gate,
     pub metric: MetricKey,
-    /// Its smallest value, in its unit.
     pub min: Option<f64>,
-    /// Its largest value, in its unit.
     pub max: Option<f64>,
 }
 
 impl FigureCheck {
-    /// Whether a value is within the bounds.
     pub fn allows(&self, value: f64) -> bool {
         self.min.is_none_or(|min| value >= min) && self.max.is_none_or(|max| value <= max)
     }
@@ -34,7 +30,6 @@ impl fmt::Display for FigureCheck {
     }
 }
 
-/// The error of parsing the text of a check.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid check `{0}`: expected GATE: METRIC MIN..MAX")]
 pub struct InvalidCheck(String);

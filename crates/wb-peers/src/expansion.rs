@@ -7,18 +7,15 @@ use crate::matrix::{Endpoint, Matrix, Suite};
 /// Two endpoints, and what they are to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell<'m> {
-    /// Whether both are baselines.
     pub is_baseline: bool,
-    /// The endpoint that opens connections.
     pub dialer: &'m Endpoint,
-    /// The endpoint that accepts them.
     pub listener: &'m Endpoint,
-    /// The value of each axis that both support; `None` where the axis does not apply.
+    /// One value for each axis that both support; `None` where the axis does not apply.
     pub values: Vec<Option<&'m str>>,
 }
 
 impl Cell<'_> {
-    /// Its name as libp2p's suites write it: `DIALER x LISTENER (tcp, noise, yamux)`.
+    /// The name as libp2p's suites write it: `DIALER x LISTENER (tcp, noise, yamux)`.
     pub fn name(&self) -> String {
         let mut name = format!("{} x {}", self.dialer.id, self.listener.id);
         let values: Vec<&str> = self.values.iter().flatten().copied().collect();
@@ -33,11 +30,8 @@ impl Cell<'_> {
 /// Two endpoints that no cell can have, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImpossiblePair<'m> {
-    /// Whether both are baselines.
     pub is_baseline: bool,
-    /// The endpoint that would open connections.
     pub dialer: &'m Endpoint,
-    /// The endpoint that would accept them.
     pub listener: &'m Endpoint,
     pub obstacle: Obstacle<'m>,
 }
@@ -46,11 +40,9 @@ pub struct ImpossiblePair<'m> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle<'m> {
     DifferentProtocols,
-    /// The first cannot open connections.
     NoDialer,
-    /// The second cannot accept connections.
     NoListener,
-    /// They support no common value of this axis.
+    /// An axis of which they support no common value.
     NothingInCommon(&'m str),
 }
 
@@ -65,11 +57,10 @@ impl std::fmt::Display for Obstacle<'_> {
     }
 }
 
-/// The cells of one pair, or why there are none.
 pub type PairCells<'m> = Result<Vec<Cell<'m>>, ImpossiblePair<'m>>;
 
-/// The cells of each ordered pair, itself included: baselines first, dialers and listeners in the order of the file,
-/// values in the order of the dialer, nested in the order of the axes.
+/// Lists the cells of each ordered pair, pairs of an endpoint with itself included: baselines first, dialers and
+/// listeners in the order of the file, values in the order of the dialer, nested in the order of the axes.
 pub fn pairs(matrix: &Matrix) -> impl Iterator<Item = PairCells<'_>> {
     product(matrix, &matrix.baselines, true).chain(product(matrix, &matrix.endpoints, false))
 }
@@ -116,7 +107,7 @@ struct Expansion<'m> {
 }
 
 impl<'m> Expansion<'m> {
-    /// Adds the cells that begin with these values, and notes the first axis without a common value.
+    /// Adds the cells whose values begin with `values`, and notes the first axis without a common value.
     fn add_cells(
         &self,
         values: &mut Vec<Option<&'m str>>,

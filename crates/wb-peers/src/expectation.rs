@@ -1,4 +1,4 @@
-//! What a peers file says about cells by filters on their names: which are known to fail, and which figures are bounded.
+//! Filters of a peers file on the names of cells: which are known to fail, and which figures are bounded.
 
 use crate::check::FigureCheck;
 use crate::matrix::{ExpectedFailure, Matrix};
@@ -7,15 +7,12 @@ use crate::selection::{Filter, SelectionError};
 /// The filters of a matrix's expected failures and checks.
 pub struct Expectations<'m> {
     failures: Vec<(Filter, &'m ExpectedFailure)>,
-    /// Without a filter for all cells.
+    /// A check without a filter applies to all cells.
     checks: Vec<(Option<Filter>, &'m FigureCheck)>,
 }
 
 impl<'m> Expectations<'m> {
-    /// Expands the filters of a matrix.
-    ///
-    /// # Errors
-    /// If one names an unknown alias, or a pattern is invalid.
+    /// Expands the filters of a matrix. Fails if one names an unknown alias, or a pattern is invalid.
     pub fn new(matrix: &'m Matrix) -> Result<Self, SelectionError> {
         let endpoints = matrix.endpoints.iter().chain(&matrix.baselines);
         let ids: Vec<&str> = endpoints.map(|endpoint| endpoint.id.as_str()).collect();
@@ -28,10 +25,7 @@ impl<'m> Expectations<'m> {
         Ok(Self { failures: failures.collect::<Result<_, _>>()?, checks: checks.collect::<Result<_, _>>()? })
     }
 
-    /// Refuses filters that match none of these names, which are those of all cells of the matrix.
-    ///
-    /// # Errors
-    /// The first such filter.
+    /// Refuses the first filter that matches none of `names`, the names of all cells of the matrix.
     pub fn check_filters(&self, names: &[String]) -> Result<(), SelectionError> {
         let failures = self.failures.iter().map(|(filter, failure)| ("expected failure", filter, &failure.cells));
         let checks = self.checks.iter().filter_map(|(filter, check)| Some(("check", filter.as_ref()?, &check.cells)));
@@ -42,12 +36,10 @@ impl<'m> Expectations<'m> {
         }
     }
 
-    /// Why a cell with this name is known to fail, if it is.
     pub fn expected_failure(&self, name: &str) -> Option<&'m ExpectedFailure> {
         self.failures.iter().find(|(filter, _)| filter.find(name).is_some()).map(|(_, failure)| *failure)
     }
 
-    /// The checks of a cell with this name.
     pub fn checks(&self, name: &str) -> impl Iterator<Item = &'m FigureCheck> {
         let applies = |filter: &Option<Filter>| filter.as_ref().is_none_or(|filter| filter.find(name).is_some());
         self.checks.iter().filter(move |(filter, _)| applies(filter)).map(|(_, check)| *check)

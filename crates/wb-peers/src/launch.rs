@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use wb_diagnostics::{help_with_suggestion, suggest};
 
-/// Placeholders beside the axes of the matrix, which a command may use as `{NAME}`.
+/// Placeholders besides the axes of the matrix, which a command may use as `{NAME}`.
 pub const PLACEHOLDERS: [&str; 12] = [
     "host",
     "port",
@@ -21,30 +21,27 @@ pub const PLACEHOLDERS: [&str; 12] = [
     "folder",
 ];
 
-/// The placeholder of the seconds that a transfer of a fixed time takes.
+/// The placeholder for the duration of a transfer of a fixed time, in seconds.
 pub const DURATION: &str = "duration";
 
 /// How an endpoint is built and started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
-    /// What its programs print, and how they find each other.
     pub dialect: Dialect,
-    /// Whose counts of bytes are exact.
     pub counts: Counts,
-    /// What becomes of the payload on its way.
     pub payload: Payload,
-    /// Whether its programs can transfer for a fixed time, at either side.
+    /// Whether its programs, on either side, can transfer for a fixed time.
     pub duration: bool,
-    /// The command that builds its programs, in the root of the matrix.
+    /// The command that builds its programs; runs in the root of the matrix.
     pub build: Vec<String>,
-    /// What it is built from, relative to the root of the matrix.
+    /// What it is built from; relative to the root of the matrix.
     pub sources: Vec<String>,
-    /// Files and folders that its programs need, themselves included, relative to the peers file; empty if they need
+    /// Files and folders that its programs need, themselves included; relative to the peers file. Empty if they need
     /// only themselves.
     pub files: Vec<String>,
-    /// The side that accepts connections; none if it only opens them.
+    /// `None` if it only opens connections.
     pub listener: Option<EndpointCommand>,
-    /// The side that opens connections; none if it only accepts them.
+    /// `None` if it only accepts connections.
     pub dialer: Option<EndpointCommand>,
 }
 
@@ -52,28 +49,27 @@ pub struct Launch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counts {
-    /// The counts of dialer and listener, which are compared.
+    /// Those of dialer and listener, which are compared.
     #[default]
     Both,
-    /// The counts of the dialer alone: the listener does not wait for data in flight, like iperf3's server.
+    /// Those of the dialer alone: the listener does not wait for data in flight, like iperf3's server.
     Dialer,
 }
 
-/// What becomes of the bytes that a dialer is to transfer.
+/// What happens to the bytes that a dialer is to transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Payload {
-    /// They cross the interfaces of the host as they are.
+    /// They cross the interfaces of the host unchanged.
     #[default]
     Wire,
-    /// Others cross the interfaces in their place: they are compressed, or only their differences are sent.
+    /// Other bytes cross the interfaces: they are compressed, or only their differences are sent.
     Transformed,
-    /// They stay within the host, and cross no interface: Unix sockets, pipes, shared memory.
+    /// They stay within the host and cross no interface: Unix sockets, pipes, shared memory.
     Local,
 }
 
 impl Payload {
-    /// Its name in a peers file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Wire => "wire",
@@ -82,8 +78,7 @@ impl Payload {
         }
     }
 
-    /// The payload of a cell with these two endpoints: the dialer's, or the listener's if the dialer's is
-    /// [`Self::Wire`].
+    /// The payload of a cell with these endpoints: the dialer's, or the listener's if the dialer's is [`Self::Wire`].
     pub fn of_pair(dialer: Self, listener: Self) -> Self {
         if dialer == Self::Wire { listener } else { dialer }
     }
@@ -107,16 +102,15 @@ pub enum Dialect {
     /// Lines of JSON, as in endpoints/README.md; the listener prints its address.
     #[default]
     Weighbridge,
-    /// Nothing: the network engine of Weighbridge, over the transport tcp, tls or quic.
+    /// Nothing: Weighbridge's own network engine, over the transport tcp, tls or quic.
     Engine,
-    /// libp2p/test-plans: environment variables, the address in a redis, statistics in YAML.
+    /// libp2p/test-plans: environment variables, the address in Redis, statistics in YAML.
     TestPlans,
-    /// libp2p/unified-testing: the same with keys of the redis that are unique.
+    /// libp2p/unified-testing: like test-plans, with unique Redis keys.
     UnifiedTesting,
 }
 
 impl Dialect {
-    /// Whether it is one of libp2p's suites.
     pub fn is_suite(self) -> bool {
         matches!(self, Self::TestPlans | Self::UnifiedTesting)
     }
@@ -125,20 +119,17 @@ impl Dialect {
 /// A command with placeholders.
 #[derive(Debug, Clone)]
 pub struct EndpointCommand {
-    /// The program and its arguments.
     pub argv: Vec<Argument>,
     pub env: BTreeMap<String, Template>,
-    /// The line of standard output that a listener prints when it accepts connections. Its group `address` is what its
-    /// dialer connects to. Without it, the line is `{"listening": "ADDRESS"}`.
+    /// The line of standard output with which a listener reports that it accepts connections; the group `address` is
+    /// what its dialer connects to. `None`: `{"listening": "ADDRESS"}`.
     pub ready: Option<Regex>,
-    /// The image in whose container it runs; `argv` are then the arguments of its entry point, and may be empty.
+    /// The image of its container; `argv` are then the arguments of the entry point, and may be empty.
     pub container: Option<ContainerImage>,
 }
 
-/// An image of a container engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerImage {
-    /// Its name, as the engine knows it.
     pub name: String,
     /// Further options of the engine's `create`, such as `--init`.
     pub options: Vec<String>,
@@ -147,9 +138,8 @@ pub struct ContainerImage {
 /// One or several arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Argument {
-    /// One that is always given.
     Single(Template),
-    /// Several that are given if all their placeholders have a value.
+    /// Given only if all placeholders have a value.
     Group(Vec<Template>),
 }
 
@@ -166,19 +156,16 @@ enum Part {
     Placeholder(String),
 }
 
-/// Values of placeholders, by name.
 pub type Values<'a> = BTreeMap<&'a str, String>;
 
-/// Why a command cannot be completed: a placeholder that has no value in this cell.
+/// The error of a placeholder that has no value in a cell.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{{{0}}}` has no value in this cell: write the arguments that need it as a list of their own")]
 pub struct MissingValue(String);
 
 impl Template {
-    /// Parses a text in which `{NAME}` is a placeholder, and `{{` and `}}` are braces.
-    ///
-    /// # Errors
-    /// If a brace is not closed, or a placeholder is neither an axis nor one of [`PLACEHOLDERS`].
+    /// Parses a text in which `{NAME}` is a placeholder, and `{{` and `}}` are braces. Fails if a brace is not closed,
+    /// or a placeholder is neither an axis nor one of [`PLACEHOLDERS`].
     pub fn parse(text: &str, axes: &[String]) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -210,10 +197,7 @@ impl Template {
         Ok(Self { text: text.to_owned(), parts })
     }
 
-    /// Its text with these values.
-    ///
-    /// # Errors
-    /// If a placeholder has no value.
+    /// Replaces the placeholders. Fails if one has no value.
     pub fn fill(&self, values: &Values<'_>) -> Result<String, MissingValue> {
         self.parts.iter().try_fold(String::new(), |text, part| match part {
             Part::Text(part) => Ok(text + part),
@@ -243,7 +227,8 @@ impl PartialEq for EndpointCommand {
 impl Eq for EndpointCommand {}
 
 impl EndpointCommand {
-    /// What defines it: a line for each argument and variable, and the pattern. `name` replaces the texts of arguments.
+    /// Describes the command: a line for each argument and variable, and the pattern. `name` replaces the texts of
+    /// arguments.
     pub fn definition(&self, name: impl Fn(&str) -> String) -> String {
         let mut lines: Vec<String> = Vec::new();
         for argument in &self.argv {
@@ -264,10 +249,7 @@ impl EndpointCommand {
         lines.join("\n")
     }
 
-    /// Its program and arguments with these values.
-    ///
-    /// # Errors
-    /// If a placeholder outside of a group has no value.
+    /// The program and its arguments. Fails if a placeholder outside of a group has no value.
     pub fn fill(&self, values: &Values<'_>) -> Result<Vec<String>, MissingValue> {
         let mut argv = Vec::new();
         for argument in &self.argv {
@@ -284,7 +266,6 @@ impl EndpointCommand {
         Ok(argv)
     }
 
-    /// Whether an argument or a variable has this placeholder.
     pub fn has_placeholder(&self, name: &str) -> bool {
         let arguments = self.argv.iter().flat_map(|argument| match argument {
             Argument::Single(template) => std::slice::from_ref(template),
@@ -294,14 +275,14 @@ impl EndpointCommand {
         arguments.chain(self.env.values()).any(|template| template.parts.iter().any(is_it))
     }
 
-    /// Its environment variables with these values; one that needs a missing value is not set.
+    /// The environment variables; one that needs a missing value is not set.
     pub fn fill_env(&self, values: &Values<'_>) -> Vec<(String, String)> {
         let filled = self.env.iter().filter_map(|(name, value)| Some((name.clone(), value.fill(values).ok()?)));
         filled.collect()
     }
 
-    /// The arguments behind its program that may be files of the host, such as the script of an interpreter: paths without
-    /// placeholders.
+    /// The arguments, without the program, that may be files of the host, such as the script of an interpreter: paths
+    /// without placeholders.
     pub fn file_arguments(&self) -> Vec<String> {
         if self.container.is_some() {
             return Vec::new();
@@ -314,7 +295,7 @@ impl EndpointCommand {
         texts.filter(|text| text.starts_with("./") || text.starts_with("../") || text.starts_with('/')).collect()
     }
 
-    /// Its program, if it is one of the host and does not depend on a placeholder.
+    /// The program, if it is one of the host and does not depend on a placeholder.
     pub fn program(&self) -> Option<String> {
         if self.container.is_some() {
             return None;

@@ -9,28 +9,23 @@ use crate::scenario::{CustomScenario, Scenario};
 /// A matrix of implementations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
-    /// Whose rules it follows.
     pub suite: Suite,
-    /// What the two endpoints of a cell have in common, such as a transport; in the order of names and of nesting.
+    /// Common properties of the two endpoints of a cell, such as a transport; in the order of names and of nesting.
     pub axes: Vec<Axis>,
-    /// Which axes do not apply to which values of other axes.
     pub rules: Vec<Rule>,
-    /// The implementations, in the order of the file.
+    /// In the order of the file.
     pub endpoints: Vec<Endpoint>,
-    /// Implementations that show the possible figures, measured only with each other.
+    /// Implementations that show which figures are possible; measured only with each other.
     pub baselines: Vec<Endpoint>,
-    /// Names of patterns.
     pub aliases: Aliases,
     /// Scenarios that are measured in addition to uploads, downloads and round trips.
     pub scenarios: Vec<CustomScenario>,
     pub checks: Vec<FigureCheck>,
-    /// Cells that are known to fail.
     pub expected_failures: Vec<ExpectedFailure>,
     /// The folder in which endpoints are built, relative to the peers file.
     pub root: String,
 }
 
-/// Cells that are known to fail, until a day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedFailure {
     /// A filter on the names of cells.
@@ -43,7 +38,7 @@ pub struct ExpectedFailure {
 /// Whose rules a matrix follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suite {
-    /// Ours: the whole product; filters work on names.
+    /// The whole product; filters work on names.
     Weighbridge,
     /// libp2p/test-plans (`impls.yaml`): the whole product; test filters select by id, ignore by name, and leave
     /// baselines alone.
@@ -60,36 +55,33 @@ pub struct Axis(pub String);
 /// An implementation of a protocol, which can be at either end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its name in the matrix; unique.
+    /// Unique in the matrix.
     pub id: String,
-    /// The version of the implementation, if the file has it.
     pub version: Option<String>,
-    /// The protocol that it speaks; only endpoints with the same are paired.
+    /// Endpoints are paired only if their protocol is the same.
     pub protocol: Option<String>,
-    /// What it supports: the values of each axis of the matrix, in its order of preference.
+    /// The values of each axis of the matrix, in order of preference.
     pub supports: Vec<Vec<String>>,
-    /// What can be measured with it.
     pub scenarios: Vec<Scenario>,
     /// The worker on which its listeners run; `None`: the worker of the run.
     pub server: Option<String>,
-    /// As a baseline: the cells for which it is an upper bound. `None`: all cells.
+    /// For a baseline: the cells for which it is an upper bound. `None`: all cells.
     pub ceiling: Option<AxisValues>,
-    /// As a baseline: further cells beside which it is shown; they may be faster.
+    /// For a baseline: further cells beside which it is shown; they may be faster.
     pub comparison: Option<AxisValues>,
-    /// How it is built and started, if the file has it.
     pub launch: Option<Launch>,
 }
 
-/// Pairs of the index of an axis and the values allowed on it. A cell matches if each of these axes has an allowed value.
+/// Indices of axes, each with the values allowed on it. A cell matches if each of these axes has an allowed value.
 pub type AxisValues = Vec<(usize, Vec<String>)>;
 
 impl Endpoint {
-    /// Whether it can open connections, as far as the file says how it is started.
+    /// Whether it can open connections; assumed if the file does not say how it is started.
     pub fn can_dial(&self) -> bool {
         self.launch.as_ref().is_none_or(|launch| launch.dialect == Dialect::Engine || launch.dialer.is_some())
     }
 
-    /// Whether it can accept connections, likewise.
+    /// Whether it can accept connections; assumed if the file does not say how it is started.
     pub fn can_listen(&self) -> bool {
         self.launch.as_ref().is_none_or(|launch| launch.dialect == Dialect::Engine || launch.listener.is_some())
     }
@@ -98,9 +90,8 @@ impl Endpoint {
 /// Axes that do not apply where other axes have certain values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The cells that it is about.
     pub when: AxisValues,
-    /// The axes that do not apply then; each comes after those of `when`.
+    /// Indices of the axes that do not apply then; each comes after those of `when`.
     pub drop: Vec<usize>,
 }
 
@@ -109,12 +100,11 @@ pub struct Rule {
 pub struct Aliases(pub BTreeMap<String, String>);
 
 impl Matrix {
-    /// The position of an axis.
     pub fn axis(&self, name: &str) -> Option<usize> {
         self.axes.iter().position(|axis| axis.0 == name)
     }
 
-    /// All values of an axis that any implementation supports, sorted.
+    /// All values of an axis that any endpoint supports, sorted.
     pub fn values(&self, axis: usize) -> Vec<&str> {
         let mut values: Vec<&str> =
             self.endpoints.iter().flat_map(|endpoint| &endpoint.supports[axis]).map(String::as_str).collect();

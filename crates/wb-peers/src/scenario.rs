@@ -14,10 +14,12 @@ pub enum Scenario {
     Upload,
     /// From listener to dialer.
     Download,
-    /// A round trip of a small request.
+    /// The round trip of a small request.
     Latency,
-    /// A transfer that a peers file defines.
-    Custom { name: Arc<str>, measure: Measure },
+    Custom {
+        name: Arc<str>,
+        measure: Measure,
+    },
 }
 
 /// What the figures of a scenario are.
@@ -32,10 +34,8 @@ pub enum Measure {
 }
 
 impl Scenario {
-    /// The scenarios that every matrix has.
     pub const STANDARD: [Self; 3] = [Self::Upload, Self::Download, Self::Latency];
 
-    /// Its name.
     pub fn name(&self) -> &str {
         match self {
             Self::Upload => "upload",
@@ -45,7 +45,7 @@ impl Scenario {
         }
     }
 
-    /// Whether its figures are rates; otherwise they are times.
+    /// Whether its figures are rates, not times.
     pub fn is_rate(&self) -> bool {
         match self {
             Self::Upload | Self::Download => true,
@@ -55,7 +55,7 @@ impl Scenario {
     }
 }
 
-/// A scenario of a peers file. Its text is `NAME=SEND/RECEIVE*ITERATIONS`, with ` latency` behind it where times are
+/// A scenario of a peers file. Its text is `NAME=SEND/RECEIVE*ITERATIONS`, followed by ` latency` where times are
 /// measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomScenario {
@@ -68,11 +68,9 @@ pub struct CustomScenario {
     pub iterations: u32,
 }
 
-/// Suffix of the text of a scenario whose figures are times.
 const LATENCY_SUFFIX: &str = " latency";
 
 impl CustomScenario {
-    /// What it measures.
     pub fn scenario(&self) -> Scenario {
         Scenario::Custom { name: self.name.clone(), measure: self.measure }
     }
@@ -86,7 +84,6 @@ impl fmt::Display for CustomScenario {
     }
 }
 
-/// The error of parsing the text of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid scenario `{0}`: expected NAME=SEND/RECEIVE*ITERATIONS")]
 pub struct InvalidScenario(String);

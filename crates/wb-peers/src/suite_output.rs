@@ -2,48 +2,40 @@
 
 use serde::Deserialize;
 
-/// The statistics of one process.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct SuiteOutput {
-    /// Uploads, in gigabits per second.
+    /// In gigabits per second.
     pub upload: Option<SuiteStatistics>,
-    /// Downloads, in gigabits per second.
+    /// In gigabits per second.
     pub download: Option<SuiteStatistics>,
     /// Round trips, in milliseconds.
     pub latency: Option<SuiteStatistics>,
 }
 
-/// Statistics of the iterations of one scenario.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct SuiteStatistics {
-    /// Number of iterations: of those requested, whatever was done.
+    /// As requested, whatever was done.
     pub iterations: Option<f64>,
     pub median: Option<f64>,
-    /// Every figure that the statistics are of, but for outliers in some endpoints.
+    /// The figures behind the statistics; without outliers in some endpoints.
     pub samples: Vec<f64>,
     /// Figures that are not among the samples.
     pub outliers: Vec<f64>,
-    /// The unit of all of them.
     pub unit: Option<String>,
 }
 
-/// Why an output cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SuiteOutputError {
     #[error("invalid YAML: {0}")]
     Yaml(String),
-    /// A figure has a unit that is not the suites'.
     #[error("{scenario}: invalid unit `{unit}`: expected {expected}")]
     Unit { scenario: &'static str, unit: String, expected: &'static str },
 }
 
 impl SuiteOutput {
-    /// Parses standard output.
-    ///
-    /// # Errors
-    /// If it is no YAML of a suite, or has other units.
+    /// Parses standard output. Fails if it is not the YAML of a suite, or has other units.
     pub fn parse(text: &str) -> Result<Self, SuiteOutputError> {
         let output: Self = serde_saphyr::from_str(text)
             .map_err(|error| SuiteOutputError::Yaml(error.without_snippet().to_string()))?;
@@ -63,12 +55,12 @@ impl SuiteOutput {
 }
 
 impl SuiteStatistics {
-    /// The figures of single iterations; the median alone where a process prints no others.
+    /// The figures of single iterations; only the median where a process prints no others.
     pub fn figures(&self) -> Vec<f64> {
         if self.samples.is_empty() { self.median.into_iter().collect() } else { self.samples.clone() }
     }
 
-    /// Whether it has a figure for each iteration.
+    /// Whether there is a figure for each iteration; assumed where only a median is printed.
     pub fn is_complete(&self, iterations: u32) -> bool {
         self.samples.is_empty() || self.samples.len() >= iterations as usize
     }

@@ -4,11 +4,10 @@ use wb_diagnostics::Diagnostics;
 
 use crate::file::{self, PlanFile};
 
-/// Name and text of every built-in plan.
 const PLANS: [(&str, &str); 2] =
     [("quick", include_str!("../plans/quick.toml")), ("standard", include_str!("../plans/standard.toml"))];
 
-/// Parses the built-in plan of this name; `None` if there is no such plan.
+/// Parses a built-in plan; `None` if there is none with this name.
 pub fn plan(name: &str) -> Option<Result<PlanFile, Diagnostics>> {
     PLANS
         .iter()
@@ -21,12 +20,10 @@ pub fn text(name: &str) -> Option<&'static str> {
     PLANS.iter().find(|(candidate, _)| *candidate == name).map(|(_, text)| *text)
 }
 
-/// The content of a built-in plan as JSON.
 pub fn json(name: &str) -> Option<serde_json::Value> {
     toml::from_str(text(name)?).ok()
 }
 
-/// The names of the built-in plans.
 pub fn names() -> impl Iterator<Item = &'static str> {
     PLANS.iter().map(|(name, _)| *name)
 }

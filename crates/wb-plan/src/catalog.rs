@@ -8,25 +8,18 @@ use wb_stats::SamplingRule;
 
 /// The available tests and knobs.
 pub trait Catalog {
-    /// The declaration of a test.
     fn declaration(&self, test: &str) -> Option<&Declaration>;
 
-    /// The names of all tests.
     fn names(&self) -> Vec<&str>;
 
-    /// Whether a test is run by Weighbridge itself.
     fn is_native(&self, test: &str) -> bool;
 
     /// The canonical name of a knob, which may be given by an alias.
     fn knob(&self, name: &str) -> Option<&'static str>;
 
-    /// The canonical names of all knobs.
     fn knobs(&self) -> Vec<&'static str>;
 
     /// Checks the value of a knob, which may have a target, as far as it is valid or invalid on every machine.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     fn check_knob(&self, _knob: &str, _value: &str) -> Result<(), String> {
         Ok(())
     }
@@ -34,18 +27,16 @@ pub trait Catalog {
     /// Values that the machine determines for parameters not given, by parameter; several values make an axis.
     fn resolve(&self, test: &str, given: &Params, facts: &Facts) -> BTreeMap<String, Vec<ParamValue>>;
 
-    /// The cells of a test that is defined by a matrix; `None` if its cells are the product of its parameters.
-    ///
-    /// # Errors
-    /// If the matrix, or the selection among its cells, is invalid.
+    /// The cells of a test that is defined by a matrix; `None` if its cells are the product of its parameters. Fails if
+    /// the matrix, or the selection among its cells, is invalid.
     fn matrix(&self, _test: &str, _given: &Params) -> Result<Option<CellMatrix>, Diagnostic> {
         Ok(None)
     }
 
-    /// The metrics of a test with these parameters; empty if they are invalid, or there is no such test.
+    /// The metrics of a test with these parameters; empty if they are invalid, or the test is unknown.
     fn metrics(&self, test: &str, params: &Params) -> Vec<Metric>;
 
-    /// The cell of a test with these parameters; `None` if there is no such test.
+    /// The cell of a test with these parameters; `None` if the test is unknown.
     fn cell(&self, test: &str, params: &Params) -> Option<Box<dyn CatalogCell>>;
 }
 
@@ -56,15 +47,14 @@ pub trait CatalogCell {
         Vec::new()
     }
 
-    /// Why it cannot be measured on such a machine; `None` if it can.
+    /// Why the cell cannot be measured on such a machine; `None` if it can.
     fn unsupported(&self, facts: &Facts) -> Option<String>;
 
-    /// Its sides: a single worker, or a client and its servers.
     fn topology(&self) -> Topology {
         Topology::Single
     }
 
-    /// The sampling rule that the test's own parameters request.
+    /// The stopping rule that the test's own parameters request.
     fn rule(&self) -> Option<SamplingRule> {
         None
     }
@@ -85,23 +75,20 @@ pub trait CatalogCell {
     }
 }
 
-/// Cells that a file defines, instead of the product of parameters.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CellMatrix {
-    /// Parameters that determine which cells there are, and are no part of them.
+    /// Parameters that determine which cells there are, and are not part of them.
     pub selection_params: Vec<&'static str>,
-    /// The cells, in the order in which they are to be listed.
     pub cells: Vec<MatrixCell>,
 }
 
 /// A cell of a matrix. Each combination of the test's other axes makes a cell of the plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MatrixCell {
-    /// Its name in the matrix, which selects it like the name of the plan's cell.
+    /// The name in the matrix, which selects it like the name of the plan's cell.
     pub name: String,
-    /// The parameters that identify it.
     pub axes: Params,
-    /// Parameters that follow from it.
+    /// Parameters that follow from the cell.
     pub params: Params,
     /// The worker that serves, unless the test names others.
     pub server: Option<String>,

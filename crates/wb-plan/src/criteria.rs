@@ -1,4 +1,4 @@
-//! What decides about the cells of a test, as a plan requests it: `metrics` and `thresholds`.
+//! The `metrics` and `thresholds` of a test in a plan, which decide about its cells.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,12 +8,10 @@ use wb_model::{Aggregate, Criteria, MAX_THRESHOLD_PERCENT, Metric, MetricKey, Pa
 
 use crate::request::{Request, SpannedValue, ValueForm};
 
-/// The key of the metrics that decide.
 pub(crate) const METRICS: &str = "metrics";
-/// The key of the smallest differences that matter.
 pub(crate) const THRESHOLDS: &str = "thresholds";
 
-/// The requested criteria, with the metrics as written: which ones a test has depends on its parameters.
+/// The requested criteria. Metrics are kept as written: which ones a test has depends on its parameters.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RequestCriteria {
     pub metrics: Vec<RequestedMetric>,
@@ -25,7 +23,6 @@ pub struct RequestCriteria {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestedMetric {
     pub text: String,
-    /// The span of the text.
     pub span: Range<usize>,
 }
 
@@ -57,7 +54,6 @@ impl RequestCriteria {
         Ok(())
     }
 
-    /// Adds the smallest difference of a metric that matters, in percent.
     pub(crate) fn add_threshold(
         &mut self,
         source: &SourceText,
@@ -78,13 +74,12 @@ impl RequestCriteria {
         Ok(())
     }
 
-    /// Whether nothing is requested.
     pub fn is_empty(&self) -> bool {
         self.metrics.is_empty() && self.thresholds.is_empty()
     }
 
-    /// The criteria for each of the cells of a test, given by their metrics. Cells may have different ones: a request for
-    /// a metric concerns those that have it, and a cell without any of the metrics that decide keeps its own.
+    /// The criteria for each cell of a test, given by its metrics. They may differ: a request for a metric concerns the
+    /// cells that have it, and a cell without any of the requested metrics keeps its own.
     pub(crate) fn resolve(
         &self,
         source: &SourceText,
@@ -125,7 +120,7 @@ impl RequestCriteria {
     }
 }
 
-/// Refuses metrics that decide about a cell of several workers and have values of each worker alone.
+/// Refuses deciding metrics that have values of each worker alone, in a cell of several workers.
 pub(crate) fn require_aggregates(
     criteria: &Criteria,
     Request { source, test, criteria: requested, .. }: &Request,
@@ -141,7 +136,6 @@ pub(crate) fn require_aggregates(
         .with_help(format!("measure on one worker (`on=NAME`), or choose one of {}", others.join(", "))))
 }
 
-/// The metric of a test that a text denotes.
 fn find(
     source: &SourceText,
     test: &TestName,

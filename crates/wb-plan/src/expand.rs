@@ -20,18 +20,18 @@ use crate::role_assignment::RoleAssignment;
 use crate::{Catalog, CatalogCell, PlanWorkers, Request, Sampling, SelectableCell, Selection, SpannedParam};
 use combination::{Combination, Dimension, combine};
 
-/// The prefix of parameters that are knobs, applied during each sample: `knobs.thp-enabled`. Every test accepts them,
-/// and they are axes.
+/// The prefix of knobs as parameters: `knobs.thp-enabled`. Every test accepts them; they are axes, applied during each
+/// sample.
 pub const KNOBS: &str = "knobs.";
 /// The parameter for the number of workers that measure a cell at the same time, if there are several.
 pub const WORKERS: &str = "workers";
-/// The parameter that marks the sides of a test as being on different workers.
+/// The parameter that marks a test whose sides are on different workers.
 pub const SIDES: &str = "sides";
 
 /// The value of an integer parameter that stands for the number of CPUs of a worker.
 pub const WORKER_CPUS: &str = "worker-cpus";
 
-/// Expands `requests` into cells for these workers; without workers, machine-dependent values stay unresolved.
+/// Expands requests into cells for these workers; without workers, machine-dependent values stay unresolved.
 pub fn expand(
     requests: &[Request],
     sampling: &Sampling,
@@ -61,14 +61,13 @@ pub fn expand(
     Ok(plan)
 }
 
-/// A plan under construction, to which requests are added.
 struct PlanExpansion<'a> {
     sampling: &'a Sampling,
     catalog: &'a dyn Catalog,
     workers: Option<&'a PlanWorkers>,
     profile: &'a ProfileName,
     selection: &'a Selection,
-    /// The number of requests so far whose serial is a position, by test.
+    /// By test, the number of requests so far whose serial is a position.
     positions: BTreeMap<TestName, u16>,
     seen: BTreeSet<CellId>,
     plan: Plan,
@@ -159,16 +158,13 @@ fn stages_error(request: &Request, stage: &PropertyGroup) -> Diagnostic {
         .with_help(help)
 }
 
-/// The expansion of one request.
 struct RequestExpansion<'a> {
     request: &'a Request,
-    /// The given parameters without the role arguments.
     params: Vec<&'a SpannedParam>,
     roles: RoleAssignment<'a>,
     declaration: &'a Declaration,
     catalog: &'a dyn Catalog,
     workers: Option<&'a PlanWorkers>,
-    /// The workers that measure it, with their facts.
     participants: Vec<(WorkerName, &'a Facts)>,
     sampling: &'a Sampling,
 }
@@ -215,7 +211,7 @@ impl RequestExpansion<'_> {
         Ok(combine(matrix, &dimensions, &open))
     }
 
-    /// What decides about each cell. Cells that are not selected count: a metric that only they have is not unknown.
+    /// The criteria of each cell. Unselected cells are included: a metric that only they have is not unknown.
     fn criteria(&self, combinations: &[Combination]) -> Result<Vec<Criteria>, Diagnostics> {
         let Request { source, test, criteria, .. } = self.request;
         if criteria.is_empty() {
@@ -225,7 +221,6 @@ impl RequestExpansion<'_> {
         criteria.resolve(source, &self.declaration.name, &metrics.collect::<Vec<_>>())
     }
 
-    /// The matrix that defines the test's cells, if one does.
     fn matrix(
         &self,
         given: &BTreeMap<String, (Vec<ParamValue>, bool)>,
@@ -254,7 +249,7 @@ impl RequestExpansion<'_> {
         }
     }
 
-    /// Replaces [`WORKER_CPUS`] by the number of CPUs, and removes the parameters for which no worker is known.
+    /// Replaces [`WORKER_CPUS`] by the number of CPUs; removes and returns the parameters for which no worker is known.
     fn substitute_worker_cpus(
         &self,
         given: &mut BTreeMap<String, (Vec<ParamValue>, bool)>,
@@ -313,7 +308,6 @@ impl RequestExpansion<'_> {
         Ok(Some(resolved))
     }
 
-    /// Error of a parameter whose value depends on the worker.
     fn differing_values(
         &self,
         name: &str,
@@ -342,7 +336,6 @@ impl RequestExpansion<'_> {
         Ok(all)
     }
 
-    /// A given parameter: its canonical name, its normalised values, and whether they were a list.
     fn normalize_param(&self, given: &SpannedParam) -> Result<(String, (Vec<ParamValue>, bool)), Diagnostics> {
         let param = match given.name.strip_prefix(KNOBS) {
             Some(name) => knob_param(&self.resolve_knob(given, name)?),
@@ -381,7 +374,6 @@ impl RequestExpansion<'_> {
         }
     }
 
-    /// Normalises one value.
     fn normalize_value(
         &self,
         param: &Param,
@@ -415,7 +407,6 @@ impl RequestExpansion<'_> {
         }
     }
 
-    /// The canonical parameter name of a knob.
     fn resolve_knob(&self, given: &SpannedParam, name: &str) -> Result<String, Diagnostic> {
         knob_name(self.catalog, name).ok_or_else(|| {
             let name = name.split('@').next().unwrap_or(name);
@@ -512,7 +503,7 @@ impl RequestExpansion<'_> {
         })
     }
 
-    /// Why it cannot be measured on one of the workers; `None` if it can.
+    /// Why the cell cannot be measured on one of the workers; `None` if it can.
     fn unsupported(&self, roles: &[Roles], test_cell: &dyn CatalogCell) -> Option<String> {
         let several = all_workers(roles).len() > 1;
         all_workers(roles).into_iter().find_map(|worker| {
@@ -525,7 +516,8 @@ impl RequestExpansion<'_> {
     }
 }
 
-/// The shape of a cell's roles, as parameters: part of what it may be compared with, unlike the names of the workers.
+/// The shape of a cell's roles, as parameters: unlike the names of the workers, it limits what a cell may be compared
+/// with.
 fn role_params(roles: &[Roles]) -> Params {
     let count = i64::try_from(roles.len()).unwrap_or(i64::MAX);
     let several = (count > 1).then(|| (WORKERS.to_owned(), ParamValue::Integer(count)));
@@ -534,14 +526,14 @@ fn role_params(roles: &[Roles]) -> Params {
     several.into_iter().chain(apart).collect()
 }
 
-/// The canonical parameter name of a knob given as `NAME` or `NAME@TARGET`; `None` for an unknown knob.
+/// The canonical parameter name of a knob given as `NAME` or `NAME@TARGET`; `None` if the knob is unknown.
 pub(crate) fn knob_name(catalog: &dyn Catalog, knob: &str) -> Option<String> {
     let (name, target) = knob.split_at(knob.find('@').unwrap_or(knob.len()));
     catalog.knob(name).map(|name| format!("{KNOBS}{name}{target}"))
 }
 
-/// Splits a text with commas (`"read,write"`) into a list, if the parameter is an axis or a list and none of its values
-/// can contain a comma.
+/// Splits a text with commas (`"read,write"`) into a list, if the parameter takes several values and none of them can
+/// contain a comma.
 fn comma_list(param: &Param, written: &SpannedValue) -> Option<SpannedValue> {
     let takes_several = param.axis || matches!(param.kind, ParamKind::List { .. });
     match &written.form {
@@ -558,7 +550,6 @@ fn comma_list(param: &Param, written: &SpannedValue) -> Option<SpannedValue> {
     }
 }
 
-/// The declaration of a knob as a parameter.
 fn knob_param(name: &str) -> Param {
     Param {
         name: name.to_owned(),

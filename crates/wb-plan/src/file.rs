@@ -37,24 +37,22 @@ use crate::request::{SpannedValue, ValueForm};
 use crate::tools::{self, ToolGroups};
 use crate::{Request, RequestCriteria, Sampling, SpannedParam, spec};
 
-/// The test of a matrix of implementations.
+/// The name of the test that a matrix of implementations is.
 pub const PEERS: &str = "peers";
 
-/// A parsed plan file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanFile {
-    /// The plan's name; the file stem if it gives none.
+    /// The file stem if the file has no name.
     pub name: String,
-    /// The purpose of the plan.
     pub summary: String,
     pub sampling: Sampling,
-    /// The command that publishes the results.
+    /// The command that publishes the results, after each test and at the end.
     pub publish: Option<String>,
-    /// The requested tests, in order.
+    /// In the order of the file.
     pub requests: Vec<Request>,
 }
 
-/// The plan's header. Tools, workers and tests are parsed separately to keep their spans.
+/// The header of a plan file. Tools, workers and tests are parsed separately to keep their spans.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct PlanHead {
@@ -76,7 +74,7 @@ struct PlanHead {
     _peers: Vec<toml::Table>,
 }
 
-/// Parses a plan file. `name` is the file's path, for messages.
+/// Parses a plan file. `name` is its path, for messages.
 pub fn parse(name: &str, text: &str) -> Result<PlanFile, Diagnostics> {
     let source = SourceText::new(name, text);
     let table = DeTable::parse(text).map_err(|error| toml_error(&source, &error))?.into_inner();
@@ -118,7 +116,7 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile, Diagnostics> {
     Ok(PlanFile { name, summary: head.summary, sampling: head.sampling, publish, requests })
 }
 
-/// Decodes the UTF-8 text of a plan file.
+/// Decodes a plan file; invalid UTF-8 is an error at its first invalid byte.
 pub fn decode_utf8(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
     String::from_utf8(bytes).map_err(|error| {
         let index = error.utf8_error().valid_up_to();
@@ -131,8 +129,8 @@ pub fn decode_utf8(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
     })
 }
 
-/// Converts an error in a key. `tools` is a key of the plan and of its tests; written after `[sampling]`, it
-/// is a key of that table.
+/// Converts an error in a key. `tools` is a key of the plan and of its tests; after `[sampling]`, it is a key of that
+/// table.
 fn key_error(source: &SourceText, error: &toml::de::Error) -> Diagnostic {
     match error.span() {
         Some(at) if source.text.get(at.clone()) == Some("tools") => {
@@ -162,7 +160,6 @@ fn toml_error(source: &SourceText, error: &toml::de::Error) -> Diagnostic {
         .with_help(format!("expected one of {}", unknown.expected.join(", ")))
 }
 
-/// The span of the first of these keys that is present.
 fn sampling_key_span(table: &DeTable, keys: &[&str]) -> Range<usize> {
     let Some((name, DeValue::Table(entries))) = table.get_key_value("sampling").map(|(k, v)| (k, v.get_ref())) else {
         return 0..0;
@@ -171,7 +168,7 @@ fn sampling_key_span(table: &DeTable, keys: &[&str]) -> Range<usize> {
     entry.map_or(name.span(), |(key, value)| key.span().start..value.span().end)
 }
 
-/// Parses the table of one test. `default_name` is the test's name if the key of the table implies it.
+/// Parses the table of one test. `default_name` is its name if the key of the table implies it.
 fn parse_request(
     source: &SourceText,
     test: &Spanned<DeValue>,
@@ -233,7 +230,6 @@ fn parse_request(
     Ok(request)
 }
 
-/// Parses the thresholds of a test: percentages by metric.
 fn add_thresholds(
     source: &SourceText,
     thresholds: &Spanned<DeValue>,

@@ -8,14 +8,13 @@ use wb_model::secrets::{
     MASK, is_secret_name, mask_argument, mask_arguments, mask_declared, mask_lines, mask_param, mask_url_credentials,
 };
 
-/// Keys of a test definition with commands and variables. Everything else is needed to read its samples and stays as
-/// it is.
+/// Keys of a test definition with commands and variables; all others are needed to read its samples.
 const COMMANDS: [&str; 7] = ["env", "command", "runner", "setup", "cleanup", "service", "build"];
 
 /// Tables of a plan whose keys are the parameters of a test.
 const TESTS: [&str; 2] = ["test", "peers"];
 
-/// The key of a test with commands, which is no parameter.
+/// A key of a test that contains commands and is not a parameter.
 const TOOLS: &str = "tools";
 
 /// Masks the secrets in the text of a plan. Parameters of tests are recorded as typed.
@@ -44,7 +43,6 @@ pub fn mask_definition(text: &str) -> String {
     mask_declared(&replace_strings(text, strings.all)).into_owned()
 }
 
-/// The strings of a document with their spans, each with its masked form if it changes.
 struct MaskedStrings {
     all: Vec<(Range<usize>, Option<String>)>,
     keep_templates: bool,
@@ -108,7 +106,7 @@ impl MaskedStrings {
     }
 }
 
-/// Replaces the strings in the text, and masks the rest; comments in it are free text.
+/// Replaces the strings in the text, and masks the rest: comments are free text.
 fn replace_strings(text: &str, mut strings: Vec<(Range<usize>, Option<String>)>) -> String {
     strings.sort_by_key(|(span, _)| span.start);
     let mut masked = String::with_capacity(text.len());

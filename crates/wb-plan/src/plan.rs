@@ -89,12 +89,11 @@ fn default_is_estimated() -> bool {
     true
 }
 
-/// The estimated time range of a measurement: with the minimum and with the maximum number of samples.
+/// The estimated time of a measurement, with the minimum and with the maximum number of samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TimeEstimate {
-    /// The minimum.
     pub min: Nanos,
-    /// The maximum, with all retakes of disturbed samples, but without failed attempts.
+    /// With all retakes of disturbed samples, but without failed attempts.
     pub max: Nanos,
 }
 
@@ -108,7 +107,6 @@ impl std::iter::Sum for TimeEstimate {
 }
 
 impl Plan {
-    /// The estimated time of all supported cells that have an estimate.
     pub fn duration(&self) -> TimeEstimate {
         let cells = self.cells.iter().filter(|cell| cell.unsupported.is_none() && cell.is_estimated);
         cells.map(|cell| self.cell_duration(cell)).sum()
@@ -138,7 +136,7 @@ impl Plan {
         within(cell.rule.min_samples())..=within(cell.rule.max_samples())
     }
 
-    /// The number of attempts for this many samples, with warm-ups, that start before the budget is spent.
+    /// The number of attempts, warm-ups included, for this many samples, that start before the budget is spent.
     fn attempts(&self, cell: &Cell, samples: usize) -> u64 {
         let warm_up = u64::from(self.sampling.warm_up);
         let required = warm_up.saturating_add(samples as u64);
@@ -152,7 +150,6 @@ impl Plan {
         }
     }
 
-    /// The number of attempts that start before a budget is spent.
     fn attempts_within(&self, cell: &Cell, budget: Nanos) -> u64 {
         let rest = budget.0.saturating_sub(cell.calibration_time.0);
         rest.div_ceil(cell.estimate.0.max(1)).max(1)
@@ -172,8 +169,6 @@ impl Plan {
 /// A budget that is too small for a cell's stopping rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shortfall {
-    /// The number of samples that fit into the budget.
     pub affordable: usize,
-    /// The minimum number of samples of the rule.
     pub required: usize,
 }

@@ -12,14 +12,14 @@ use crate::{Catalog, Cell, Request};
 /// The program that runs native tests, by the name under which it is replaced.
 const NATIVE_PROGRAM: &str = "weighbridge";
 
-/// The programs that a cell with these parameters runs.
 pub(crate) fn required_programs(catalog: &dyn Catalog, test: &str, params: &Params) -> Vec<String> {
     let required = catalog.cell(test, params).map(|cell| cell.requires()).unwrap_or_default();
     let required = required.into_iter().map(|need| need.program);
     required.chain(catalog.is_native(test).then(|| NATIVE_PROGRAM.to_owned())).collect()
 }
 
-/// Names the program that measures, where the one of people replaces it: that would only start what is beside it.
+/// Replaces a given `weighbridge` program by the agent beside it, which measures; the former would only start the
+/// agent.
 pub(crate) fn name_agent(programs: &mut BTreeMap<String, String>) {
     if let Some(file) = programs.get_mut(NATIVE_PROGRAM)
         && Path::new(file).file_name().is_some_and(|name| name != AGENT_PROGRAM)
@@ -48,8 +48,8 @@ pub(crate) fn reject_unused(requests: &[Request], cells: &[Cell], catalog: &dyn 
     Err(unknown_program(program, &needs, |instead| format!("--program {instead}={file}")))
 }
 
-/// The error for replacing a program that no test needs; `needs` has the programs of each test. `format_argument`
-/// formats the corrected argument for one of these.
+/// The error for replacing a program that no test needs. `needs` has the programs of each test; `format_argument`
+/// formats the corrected argument for one of them.
 pub(crate) fn unknown_program(
     program: &str,
     needs: &[(&str, Vec<&str>)],

@@ -8,7 +8,6 @@ use crate::{PlanWorkers, Request, SpannedParam};
 /// The keyword for all workers, each separately.
 const EACH: &str = "each";
 
-/// The `on`, `server` and `client` arguments of a test.
 #[derive(Debug, Default)]
 pub(crate) struct RoleAssignment<'a> {
     on: Option<&'a SpannedParam>,
@@ -53,7 +52,7 @@ impl<'a> RoleAssignment<'a> {
         if named.is_empty() { self.eligible_workers(request, workers) } else { Ok(named) }
     }
 
-    /// The roles of a test with this topology. Without servers in the request, `server` is the one.
+    /// The roles of a test with this topology. `server` serves if the request names no servers.
     pub(crate) fn assign_roles(
         &self,
         request: &Request,
@@ -103,8 +102,8 @@ impl<'a> RoleAssignment<'a> {
         Ok(clients.into_iter().map(assignment).collect())
     }
 
-    /// Refuses a worker that is both server and client while others take part: its traffic with itself would be mixed
-    /// with traffic over the network. A single worker may be both, which measures within it.
+    /// Refuses a worker that is both server and client beside others: its traffic with itself would be mixed with
+    /// traffic over the network. A single worker may be both, which measures within it.
     fn reject_overlap(
         &self,
         request: &Request,
@@ -132,7 +131,6 @@ impl<'a> RoleAssignment<'a> {
     }
 }
 
-/// The workers that a value names, a single name or a list.
 fn resolve_workers(
     given: &SpannedParam,
     request: &Request,
@@ -164,7 +162,6 @@ fn resolve_workers(
     }
 }
 
-/// The worker that a cell of a matrix names as its server.
 fn resolve_server(name: &str, request: &Request, workers: &PlanWorkers) -> Result<Vec<WorkerName>, Diagnostic> {
     workers.resolve(name).ok_or_else(|| unknown_worker(name, request.test_span.clone(), request, workers))
 }

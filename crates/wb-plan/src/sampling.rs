@@ -98,12 +98,10 @@ impl Sampling {
         self.budget.or(enough.then_some(Nanos(600 * SECOND)))
     }
 
-    /// The maximum time of one attempt that is estimated to take `estimate`.
     pub fn limit(&self, estimate: Nanos) -> Nanos {
         self.limit.unwrap_or(Nanos(estimate.0.saturating_mul(10).saturating_add(60 * SECOND)))
     }
 
-    /// The first invalid setting; `None` if all are valid.
     pub fn validate(&self) -> Option<InvalidSampling> {
         let zero = [
             ("min-time", self.min_time.0 == 0),
@@ -134,10 +132,9 @@ impl Sampling {
     }
 }
 
-/// An invalid setting of a [`Sampling`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidSampling {
-    /// The keys that are in error; some of them may not have been written.
+    /// The keys in error; some of them may not have been written.
     pub keys: Vec<&'static str>,
     pub message: String,
 }

@@ -9,7 +9,7 @@ use wb_model::{CellId, Declaration, Param, ParamKind, ParamValue, Params};
 use crate::expand::KNOBS;
 use crate::spec;
 
-/// The maximum number of names or values listed in a message.
+/// Maximum number of names or values listed in a message.
 const MAX_LISTED: usize = 12;
 
 /// Patterns that select and exclude cells.
@@ -24,17 +24,15 @@ pub struct Selection {
     ignore: Vec<Pattern>,
 }
 
-/// A cell as selections see it: a name and parameters as text, since a comparison has nothing else of a cell.
+/// A cell as selections see it: a name and parameters as text, since that is all a comparison has of a cell.
 #[derive(Debug, Clone)]
 pub struct SelectableCell<'a> {
     name: String,
     values: BTreeMap<String, String>,
     declaration: Option<&'a Declaration>,
-    /// The name of a cell of a matrix in that matrix.
     matrix_name: Option<&'a str>,
 }
 
-/// A parameter or a value of a pattern that no cell has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnmatchedAssignment {
     pub message: String,
@@ -43,14 +41,13 @@ pub struct UnmatchedAssignment {
 }
 
 impl<'a> SelectableCell<'a> {
-    /// A cell with its effective parameters. Without the declaration of its test, parameters have no aliases.
+    /// Creates a cell from its effective parameters. Without the declaration of its test, parameters have no aliases.
     pub fn new(id: &CellId, params: &Params, declaration: Option<&'a Declaration>) -> Self {
         let texts = params.iter().map(|(name, value)| (name.clone(), value.to_string()));
         let axes = id.case.axes().map(|(name, value)| (name.to_owned(), value.to_owned()));
         Self::from_texts(id.to_string(), texts.chain(axes), declaration)
     }
 
-    /// A cell of any kind: its name, and its parameters as text.
     pub fn from_texts(
         name: String,
         values: impl IntoIterator<Item = (String, String)>,
@@ -59,12 +56,10 @@ impl<'a> SelectableCell<'a> {
         Self { name, values: values.into_iter().collect(), declaration, matrix_name: None }
     }
 
-    /// The same cell with its name in a matrix.
     pub fn with_matrix_name(self, matrix_name: Option<&'a str>) -> Self {
         Self { matrix_name, ..self }
     }
 
-    /// The name without the case.
     fn scope(&self) -> &str {
         self.name.split_once(':').map_or(&self.name, |(scope, _)| scope)
     }
@@ -80,7 +75,6 @@ impl<'a> SelectableCell<'a> {
         Some(value)
     }
 
-    /// All names of its parameters.
     fn param_names(&self) -> impl Iterator<Item = &str> {
         let aliases = |name: &str| self.param(name).map_or(&[][..], |param| &param.aliases);
         self.values.keys().flat_map(move |name| std::iter::once(name).chain(aliases(name))).map(String::as_str)
@@ -88,21 +82,16 @@ impl<'a> SelectableCell<'a> {
 }
 
 impl Selection {
-    /// Parses the patterns of `--select` and `--ignore`.
-    ///
-    /// # Errors
-    /// If one is neither a glob nor an assignment.
+    /// Parses the patterns of `--select` and `--ignore`. Fails if one is neither a glob nor an assignment.
     pub fn new(select: &[String], ignore: &[String]) -> Result<Self, Diagnostic> {
         let all = |texts: &[String]| texts.iter().map(|text| Pattern::parse(text)).collect::<Result<Vec<_>, _>>();
         Ok(Self { select: all(select)?, ignore: all(ignore)? })
     }
 
-    /// Whether every cell is selected.
     pub fn is_unrestricted(&self) -> bool {
         self.select.is_empty() && self.ignore.is_empty()
     }
 
-    /// Why this cell is skipped; `None` if it is selected.
     pub fn skip_reason(&self, cell: &SelectableCell<'_>) -> Option<String> {
         if let Some(pattern) = self.ignore.iter().find(|pattern| pattern.matches(cell)) {
             return Some(format!("ignored by `{}`", pattern.text));
@@ -111,7 +100,6 @@ impl Selection {
         if selected { None } else { Some("not selected".to_owned()) }
     }
 
-    /// The patterns of `--select`, as written.
     pub fn select_patterns(&self) -> Vec<String> {
         self.select.iter().map(|pattern| pattern.text.clone()).collect()
     }
@@ -135,14 +123,13 @@ impl Selection {
 #[derive(Debug, Clone)]
 struct Pattern {
     text: String,
-    /// Absent if the text is an assignment only.
+    /// `None` if the text is an assignment only.
     glob: Option<GlobMatcher>,
     /// The part before the parameters: `fio`, `Localhost/fio`.
     scope: Option<GlobMatcher>,
     assignments: Vec<Assignment>,
 }
 
-/// The required value of a parameter.
 #[derive(Debug, Clone)]
 struct Assignment {
     name: String,
@@ -251,7 +238,6 @@ fn parse_assignments(text: &str) -> Option<(Option<GlobMatcher>, Vec<Assignment>
     Some((scope, request.params.iter().map(assignment).collect()))
 }
 
-/// Lists names or values, at most [`MAX_LISTED`].
 fn list<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = all.len().saturating_sub(MAX_LISTED);
     let listed: Vec<&str> = all.take(MAX_LISTED).collect();

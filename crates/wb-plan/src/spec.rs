@@ -19,7 +19,6 @@ use crate::criteria::METRICS;
 use crate::request::{PropertyGroup, SpannedValue, ValueForm};
 use crate::{Request, RequestCriteria, SpannedParam};
 
-/// Parses one test specification.
 pub fn parse(text: &str) -> Result<Request, Diagnostic> {
     let source = SourceText::new("command line", text);
     let mut cursor = Cursor { source: &source, text, at: 0, depth: 0, bare: None };
@@ -63,7 +62,7 @@ fn take_metrics(source: &SourceText, groups: &mut Vec<PropertyGroup>) -> Result<
     Ok(criteria)
 }
 
-/// Removes `NAME=` from whichever group has it, and that group too if it has nothing else.
+/// Removes `NAME=` from the group that has it, and the group too if nothing is left.
 fn take(source: &SourceText, groups: &mut Vec<PropertyGroup>, name: &str) -> Result<Option<SpannedValue>, Diagnostic> {
     let given: Vec<SpannedParam> =
         groups.iter_mut().flat_map(|group| group.params.extract_if(.., |given| given.name == name)).collect();
@@ -101,16 +100,14 @@ pub(crate) fn parse_id(source: &SourceText, value: &SpannedValue) -> Result<Test
     }
 }
 
-/// The maximum depth of lists within lists: more than any parameter has, and little of the stack.
+/// Maximum depth of nested lists: more than any parameter has, and little of the stack.
 const MAX_DEPTH: usize = 32;
 
 struct Cursor<'a> {
     source: &'a SourceText,
     text: &'a str,
     at: usize,
-    /// The number of lists around the position.
     depth: usize,
-    /// The last value without quotes.
     bare: Option<Range<usize>>,
 }
 
@@ -142,7 +139,7 @@ impl Cursor<'_> {
         self.take_while(char::is_whitespace);
     }
 
-    /// The characters that `keep` accepts, without surrounding white space.
+    /// Takes the characters that `keep` accepts, without surrounding white space.
     fn word(&mut self, keep: impl Fn(char) -> bool) -> Range<usize> {
         self.skip_whitespace();
         let taken = self.take_while(keep);
@@ -163,7 +160,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// One group with the colon before it, up to the next colon or the end.
+    /// Parses one group with the colon before it, up to the next colon or the end.
     fn group(&mut self) -> Result<PropertyGroup, Diagnostic> {
         let start = self.at;
         self.eat(':');
@@ -202,7 +199,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// How to quote the last value if the text at `start`, after a separator, was meant as a part of it: a shell has
+    /// How to quote the last value if the text at `start`, after a separator, was meant as a part of it: a shell
     /// removed the quotes, or there were none.
     fn quoted_value(&self, start: usize) -> Option<String> {
         let bare = self.bare.clone()?;
@@ -223,7 +220,6 @@ impl Cursor<'_> {
         ))
     }
 
-    /// A parameter's name, without quotes, and its span.
     fn name(&mut self) -> Result<(String, Range<usize>), Diagnostic> {
         if self.peek() == Some('"') {
             let SpannedValue { span: at, form } = self.quoted()?;
@@ -236,7 +232,7 @@ impl Cursor<'_> {
         Ok((self.text[at.clone()].to_owned(), at))
     }
 
-    /// A value and surrounding white space; `None` if there is no value.
+    /// Parses a value and surrounding white space; `None` if there is no value.
     fn value(&mut self) -> Result<Option<SpannedValue>, Diagnostic> {
         self.skip_whitespace();
         let value = match self.peek() {
@@ -255,7 +251,6 @@ impl Cursor<'_> {
         Ok(Some(value))
     }
 
-    /// A list whose elements are parsed by `element`.
     fn list(
         &mut self,
         element: impl Fn(&mut Self) -> Result<Option<SpannedValue>, Diagnostic>,
@@ -284,7 +279,7 @@ impl Cursor<'_> {
         Ok(SpannedValue { form: ValueForm::List(list), span: start..self.at })
     }
 
-    /// Text in double quotes, with JSON's escapes.
+    /// Parses text in double quotes, with JSON's escapes.
     fn quoted(&mut self) -> Result<SpannedValue, Diagnostic> {
         let start = self.at;
         let mut values = serde_json::Deserializer::from_str(&self.text[start..]).into_iter::<String>();
@@ -297,7 +292,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// A JSON object, parsed here so that duplicate and invalid entries can be shown at their positions.
+    /// Parses a JSON object, here so that duplicate and invalid entries can be shown at their positions.
     fn object(&mut self) -> Result<Vec<SpannedParam>, Diagnostic> {
         let start = self.at;
         self.eat('{');
@@ -326,7 +321,7 @@ impl Cursor<'_> {
         Ok(all)
     }
 
-    /// A JSON value and surrounding white space; `None` if there is no value.
+    /// Parses a JSON value and surrounding white space; `None` if there is no value.
     fn json(&mut self) -> Result<Option<SpannedValue>, Diagnostic> {
         self.skip_whitespace();
         let start = self.at;

@@ -8,7 +8,6 @@ use wb_sys::programs::is_program;
 
 use crate::request::{SpannedValue, ValueForm};
 
-/// The tool groups of a plan file, each a list of command lines.
 pub(crate) type ToolGroups = BTreeMap<String, Vec<Spanned<String>>>;
 
 /// Splits a command line into words as a shell does; `None` if it is empty or has an unclosed quote.
@@ -16,13 +15,11 @@ pub fn split_words(line: &str) -> Option<Vec<String>> {
     shell_words::split(line).ok().filter(|words| !words.is_empty())
 }
 
-/// Checks that every tool of every group is a valid command line.
 pub(crate) fn validate_groups(source: &SourceText, groups: &ToolGroups) -> Result<(), Diagnostic> {
     let invalid = groups.values().flatten().find(|line| split_words(line.get_ref()).is_none());
     invalid.map_or(Ok(()), |line| Err(invalid_command(source, line.span(), line.get_ref())))
 }
 
-/// Expands a list of command lines and group names into command lines.
 pub(crate) fn expand_tools(
     source: &SourceText,
     value: &SpannedValue,
@@ -57,7 +54,7 @@ pub(crate) fn expand_group(
     }
 }
 
-/// Checks a command line. A single word that is not a program is treated as a misspelt group: as a program, its absence
+/// Checks a command line. A single word that is not a program is taken for a misspelt group: as a program, its absence
 /// would only show at the first sample.
 fn resolve_command(
     source: &SourceText,

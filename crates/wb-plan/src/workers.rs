@@ -4,24 +4,21 @@ use std::collections::BTreeMap;
 
 use wb_model::{Facts, WorkerName};
 
-/// The workers of a plan, with their facts, and groups of them.
+/// The workers of a plan with their facts, and groups of them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlanWorkers {
-    /// At least one worker, in the order given, with its facts or the reason why it is unreachable.
+    /// At least one, in the order given, with its facts or the reason why it is unreachable.
     pub workers: Vec<(WorkerName, Result<Facts, String>)>,
-    /// The members of each group, by its name.
     pub groups: BTreeMap<String, Vec<WorkerName>>,
     /// The last recorded facts of unreachable workers, from which machine-dependent values are resolved.
     pub recorded: BTreeMap<WorkerName, Facts>,
 }
 
 impl PlanWorkers {
-    /// The local machine as the only worker.
     pub fn local(facts: Facts) -> Self {
         Self { workers: vec![(WorkerName::local(), Ok(facts))], ..Self::default() }
     }
 
-    /// The workers' names, in order.
     pub fn names(&self) -> impl Iterator<Item = &WorkerName> {
         self.workers.iter().map(|(name, _)| name)
     }
@@ -32,8 +29,7 @@ impl PlanWorkers {
         found.map(|(_, facts)| facts.as_ref().map_err(String::as_str))
     }
 
-    /// The facts from which a worker's machine-dependent values are resolved: the current ones, or else the recorded
-    /// ones.
+    /// The facts from which machine-dependent values are resolved: the current ones, or else the recorded ones.
     pub(crate) fn latest_facts(&self, worker: &WorkerName) -> Option<&Facts> {
         self.facts(worker)?.ok().or_else(|| self.recorded.get(worker))
     }

@@ -25,17 +25,15 @@ use crate::profile::{NamedProfile, Profile, ReversibleCommand};
 
 /// A host that a profile is applied to.
 pub struct ProfileHost<'a> {
-    /// The handle on it.
     pub worker: &'a Worker,
     /// Its parameters from the inventory and the command line.
     pub params: &'a HostParams,
-    /// Its address; none for this machine.
+    /// None for this machine.
     pub address: Option<&'a Address>,
 }
 
 /// Settings shared by all hosts of a run.
 pub struct ApplyContext<'a> {
-    /// Connection options for hosts and guests.
     pub options: &'a ConnectOptions,
     /// The program that becomes the agent of guests.
     pub program: &'a Program,
@@ -65,7 +63,7 @@ pub struct AppliedProfile {
     pub guests: Vec<GuestRecord>,
 }
 
-/// A host with a profile applied. Dropping this reverts the host too, but without a report; see [`Applied::revert`].
+/// A host with a profile applied. Dropping this reverts the host too, but without the report of [`Self::revert`].
 pub struct ActiveProfile {
     pub standing: AppliedProfile,
     /// The workers of its guests; if empty, the host itself measures.
@@ -76,10 +74,7 @@ pub struct ActiveProfile {
     guest_files: Option<(Scratch, guest::GuestSshKeys)>,
 }
 
-/// Applies a profile to a host.
-///
-/// # Errors
-/// If any part of it fails; the host is then restored.
+/// Applies a profile to a host. If any part of it fails, the host is restored.
 pub async fn apply(
     named: &NamedProfile,
     host: &ProfileHost<'_>,
@@ -199,7 +194,6 @@ async fn require_applied(paired: &ReversibleCommand, context: &HostContext<'_>) 
     })
 }
 
-/// The state of a command that was applied.
 const APPLIED: &str = "applied";
 
 fn command_resource(paired: &ReversibleCommand) -> ManagedResource {
@@ -216,7 +210,6 @@ fn command_resource(paired: &ReversibleCommand) -> ManagedResource {
 }
 
 impl ActiveProfile {
-    /// The console output of its guests.
     pub async fn consoles(&self) -> Vec<(WorkerName, Vec<u8>)> {
         let mut all = Vec::new();
         for (guest, path) in self.standing.guests.iter().zip(&self.consoles) {
@@ -231,10 +224,8 @@ impl ActiveProfile {
         self.guests.iter().zip(records).map(|(guest, (record, console))| (guest, record, console.as_str()))
     }
 
-    /// Restores the host; returns the result of each change, the last one first.
-    ///
-    /// # Errors
-    /// If something could not be restored: it stays in the host's undo log, and the next agent there tries again.
+    /// Restores the host; returns the result of each change, the last one first. What cannot be restored stays in the
+    /// host's undo log, and the next agent there tries again.
     pub async fn revert(self) -> Result<Vec<RevertedChange>, ProfileError> {
         let Self { standing, guests, consoles: _, group, guest_files } = self;
         let host = group.worker().name().clone();
@@ -252,7 +243,8 @@ impl ActiveProfile {
         }
         let failed = |kind| ProfileError::new(&standing.name, &host, kind);
         match teardown {
-            // A process that hangs in the kernel holds no change: the host is restored. A profile has no cleanup commands.
+            // A process that hangs in the kernel holds no change: the host is restored. A profile has no cleanup
+            // commands.
             Ok(TeardownReport { reverted, revert_error: None, folder_error: None, .. }) => Ok(reverted),
             Ok(TeardownReport { revert_error: None, folder_error: Some(fault), .. }) => {
                 Err(failed(WorkerError::Fault { worker: host.clone(), fault }.into()))

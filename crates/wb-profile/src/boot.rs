@@ -7,7 +7,6 @@ use wb_model::Bytes;
 /// Separates the original arguments on a kernel's command line from those that we added. A kernel ignores words with a
 /// dot that name a module it does not have.
 const ADDED_ARGUMENTS_MARKER: &str = "weighbridge.added";
-/// The file with the running kernel's command line.
 pub const PROC_CMDLINE: &str = "/proc/cmdline";
 /// Maximum length of a command line; no architecture accepts more.
 const MAX_COMMAND_LINE: Bytes = Bytes(64 << 10);
@@ -40,7 +39,6 @@ pub enum Boot {
 }
 
 impl Boot {
-    /// The command that starts the reboot.
     pub(crate) fn command(&self) -> Vec<String> {
         let (script, line) = match self {
             Self::Default => (REBOOT_SCRIPT.to_owned(), ""),
@@ -67,18 +65,10 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// Reads the command line of a worker's machine.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub async fn read(worker: &Worker) -> Result<Self, WorkerError> {
         Ok(Self::parse(&String::from_utf8_lossy(&worker.get(PROC_CMDLINE, MAX_COMMAND_LINE).await?)))
     }
 
-    /// Reads the command line of this machine.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn local() -> std::io::Result<Self> {
         Ok(Self::parse(&std::fs::read_to_string(PROC_CMDLINE)?))
     }
@@ -91,7 +81,6 @@ impl CommandLine {
         }
     }
 
-    /// Whether this is the command line that results from `boot`.
     pub(crate) fn matches_boot(&self, boot: &Boot) -> bool {
         match boot {
             Boot::Default => self.added.is_empty(),
@@ -99,7 +88,7 @@ impl CommandLine {
         }
     }
 
-    /// The arguments that we added; empty after an ordinary boot.
+    /// Empty after an ordinary boot.
     pub fn added(&self) -> &[String] {
         &self.added
     }
@@ -120,7 +109,6 @@ impl CommandLine {
     }
 }
 
-/// The error in a kernel parameter, if any.
 pub(crate) fn argument_error(argument: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '"' | '\'' | '\\');
     let bad = argument.is_empty() || argument == ADDED_ARGUMENTS_MARKER || !argument.chars().all(is_plain);

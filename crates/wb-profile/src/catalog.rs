@@ -7,7 +7,6 @@ use wb_model::ProfileName;
 
 use crate::profile::{NamedProfile, Profile, ProfileFault};
 
-/// The built-in profiles.
 const BUILTIN_PROFILES: [(&str, &str); 6] = [
     ("Localhost", include_str!("../profiles/Localhost.toml")),
     ("TunedHost", include_str!("../profiles/TunedHost.toml")),
@@ -23,26 +22,17 @@ pub struct ProfileCatalog {
     all: Vec<NamedProfile>,
 }
 
-/// Error in reading or finding a profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileCatalogError {
-    /// A file or folder cannot be read.
     #[error("cannot read `{path}`: {source}")]
     Io { path: String, source: std::io::Error },
-    /// A file is not a valid profile.
     #[error(transparent)]
     Text(#[from] Diagnostic),
     #[error("unknown profile `{name}`")]
-    Unknown {
-        name: String,
-        suggestion: Option<Suggestion>,
-        /// The names of all profiles.
-        all: Vec<String>,
-    },
+    Unknown { name: String, suggestion: Option<Suggestion>, all: Vec<String> },
 }
 
 impl ProfileCatalogError {
-    /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Unknown { suggestion: Some(suggestion), .. } => Some(suggestion.to_string()),
@@ -57,10 +47,8 @@ impl ProfileCatalogError {
 }
 
 impl ProfileCatalog {
-    /// Loads the built-in profiles, and those in these folders, each a file NAME.toml.
-    ///
-    /// # Errors
-    /// If a file is not a valid profile. Folders that do not exist are skipped.
+    /// Loads the built-in profiles, and those in these folders, each a file NAME.toml. Folders that do not exist are
+    /// skipped.
     pub fn load(folders: &[PathBuf]) -> Result<Self, ProfileCatalogError> {
         let mut catalog = Self::default();
         for (name, text) in BUILTIN_PROFILES {
@@ -78,15 +66,11 @@ impl ProfileCatalog {
         Ok(catalog)
     }
 
-    /// All profiles, the built-in ones first.
+    /// The built-in ones first.
     pub fn all(&self) -> &[NamedProfile] {
         &self.all
     }
 
-    /// The profile of this name.
-    ///
-    /// # Errors
-    /// If there is none, with the most similar name.
     pub fn get(&self, name: &str) -> Result<&NamedProfile, ProfileCatalogError> {
         self.all.iter().find(|named| named.name.as_str() == name).ok_or_else(|| {
             let all = self.all.iter().map(|named| named.name.as_str());

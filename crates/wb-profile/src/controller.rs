@@ -21,46 +21,34 @@ pub struct Controller {
 /// A program to run on the controller, with the environment and working directory of this process.
 #[derive(Debug, Clone, Default)]
 pub struct ControllerProgram {
-    /// The program and its arguments.
     pub argv: Vec<String>,
     /// Additional environment variables.
     pub env: Vec<(String, String)>,
     pub stdin: Vec<u8>,
 }
 
-/// Output and exit status of a finished program.
 #[derive(Debug)]
 pub struct ProgramOutput {
     pub ending: ExitReason,
-    /// What it wrote to standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to standard error.
     pub stderr: Vec<u8>,
-    /// How long it ran.
     pub elapsed: Nanos,
 }
 
 impl Controller {
     /// Starts its agent: `program agent`.
-    ///
-    /// # Errors
-    /// If the agent cannot be started.
     pub async fn start(program: &Path) -> Result<Self, WorkerError> {
         // Whatever ends, limits and records the output of processes on hosts does the same here, also when this program
         // is killed.
         Ok(Self { worker: Worker::local_named(WorkerName::local(), program).await? })
     }
 
-    /// The handle of this machine.
     pub fn worker(&self) -> &Worker {
         &self.worker
     }
 
     /// Runs a program to its end, or up to a limit; `on_line` is called with each line of its standard output as it
     /// arrives.
-    ///
-    /// # Errors
-    /// If it cannot be started.
     pub async fn run(
         &self,
         program: ControllerProgram,
@@ -96,16 +84,11 @@ impl Controller {
         Ok(ProgramOutput { ending: finished.exit_reason, stdout: finished.stdout, stderr: finished.stderr, elapsed })
     }
 
-    /// Ends its agent.
-    ///
-    /// # Errors
-    /// If the agent has already ended.
     pub async fn close(self) -> Result<(), WorkerError> {
         self.worker.close().await
     }
 }
 
-/// Forwards the lines of a process as they arrive.
 async fn forward_lines(process: &Process, limit: Nanos, on_line: impl FnMut(&str)) {
     let on_line = RefCell::new(on_line);
     let forward = |line: &str| {
@@ -118,9 +101,6 @@ async fn forward_lines(process: &Process, limit: Nanos, on_line: impl FnMut(&str
 
 impl ProgramOutput {
     /// Fails unless the program succeeded, with how it ended and its last output.
-    ///
-    /// # Errors
-    /// If the program did not succeed.
     pub fn result(&self) -> Result<(), String> {
         if self.ending.is_success() {
             return Ok(());
@@ -130,7 +110,6 @@ impl ProgramOutput {
         Err(output.map_or_else(|| self.ending.to_string(), |output| format!("{}: {output}", self.ending)))
     }
 
-    /// Its complete output under a title line.
     pub fn log(&self, title: &str) -> Vec<u8> {
         log(title, &self.ending, &self.stdout, &self.stderr)
     }

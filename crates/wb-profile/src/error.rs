@@ -1,5 +1,3 @@
-//! Errors of applying a profile to a host.
-
 use wb_agent::{Fault, WorkerError};
 use wb_fleet::FleetError;
 use wb_fleet::inventory::ParseAddressError;
@@ -17,7 +15,6 @@ pub struct ProfileError {
     pub kind: Box<ProfileErrorKind>,
 }
 
-/// Kinds of errors in applying a profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileErrorKind {
     /// An error of the agent, or of a change that it was to make.
@@ -29,16 +26,13 @@ pub enum ProfileErrorKind {
     #[error("cannot set knob `{knob}` to `{value}`: {reason}")]
     Knob {
         knob: String,
-        /// The value in the profile.
         value: String,
         reason: String,
         /// Whether the host lists the valid values, and this value is not among them.
         is_unknown_value: bool,
     },
-    /// A file of a profile that cannot be written.
     #[error("cannot write the file `{path}`: {reason}")]
     Unwritable { path: String, reason: String },
-    /// A command of a profile with a syntax error.
     #[error("invalid command `{command}`: expected a shell script: {output}")]
     Syntax {
         command: String,
@@ -46,12 +40,7 @@ pub enum ProfileErrorKind {
         output: String,
     },
     #[error("command `{command}` had no effect: its check `{is}` fails after it ran")]
-    NotEffective {
-        command: String,
-        /// The script that checks its effect.
-        is: String,
-    },
-    /// Something that could not be restored.
+    NotEffective { command: String, is: String },
     #[error("{fault}; restored nevertheless: {}", .restored.join(", "))]
     NotRestored {
         /// The item and the cause.
@@ -69,12 +58,12 @@ pub enum ProfileErrorKind {
     },
     #[error("libvirt does not respond: {0}")]
     NoLibvirt(String),
-    /// KVM is not available, with the output of the check.
+    /// With the output of the check.
     #[error("KVM is not available: {0}")]
     NoKvm(String),
     #[error("its kernel parameters require a reboot of this machine, which would end the run")]
     LocalReboot,
-    /// A host whose kernel cannot be restarted with kexec, with the output of the check.
+    /// With the output of the check.
     #[error("cannot restart the kernel with other parameters: {0}")]
     RebootUnavailable(String),
     #[error("libvirt has no network `{network}`: {output}")]
@@ -83,57 +72,32 @@ pub enum ProfileErrorKind {
         /// The last lines that virsh printed.
         output: String,
     },
-    /// An emulator that libvirt cannot use, with the last lines that virsh printed.
+    /// With the last lines that virsh printed.
     #[error("libvirt cannot run guests this way: {0}")]
     NoEmulator(String),
-    /// Not enough CPUs or memory.
     #[error("{0}")]
     NotEnoughResources(String),
-    /// The base image of guests.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// A distribution without an image.
     #[error(transparent)]
     NoSuchImage(ParseImageError),
-    /// Neither the profile nor the host determines the image.
     #[error("cannot choose an image: the distributions of the guests and of the host are unknown")]
     NoDistribution,
-    /// The cloud-init seed of a guest.
     #[error(transparent)]
     Seed(#[from] SeedError),
     /// A guest's name that cannot be an ssh host name.
     #[error(transparent)]
     Address(#[from] ParseAddressError),
-    /// The XML of a domain.
     #[error("{file}: {message}")]
     Xml { file: String, message: String },
-    /// Extra arguments that cannot be split into words.
     #[error("virt-install-extra: {0}")]
     ExtraArguments(shell_words::ParseError),
     #[error("the guest `{guest}` has no address after {limit}{}", console_suffix(.console))]
-    NoAddress {
-        guest: WorkerName,
-        limit: Nanos,
-        /// The last lines of its console.
-        console: String,
-    },
+    NoAddress { guest: WorkerName, limit: Nanos, console: String },
     #[error("the guest `{guest}` ended while it started{}", console_suffix(.console))]
-    GuestEnded {
-        guest: WorkerName,
-        /// The last lines of its console.
-        console: String,
-    },
-    /// A guest that cannot be reached over ssh in time.
+    GuestEnded { guest: WorkerName, console: String },
     #[error("cannot log in to the guest `{guest}` after {limit}: {last}{}", console_suffix(.console))]
-    NotReached {
-        guest: WorkerName,
-        limit: Nanos,
-        /// The error of the last attempt.
-        last: Box<FleetError>,
-        /// The last lines of its console.
-        console: String,
-    },
-    /// A file or program of this machine that cannot be used.
+    NotReached { guest: WorkerName, limit: Nanos, last: Box<FleetError>, console: String },
     #[error(transparent)]
     File(#[from] PathError),
 }
@@ -150,7 +114,6 @@ fn console_suffix(console: &str) -> String {
     if console.is_empty() { String::new() } else { format!("; its console ends:\n{console}") }
 }
 
-/// How to run an agent as root.
 const ROOT_HELP: &str =
     "on another machine, connect as root or allow this user sudo without a password; on this machine, use sudo";
 
@@ -159,14 +122,12 @@ impl ProfileError {
         Self { profile: profile.clone(), host: host.clone(), kind: Box::new(kind) }
     }
 
-    /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
         self.kind.help()
     }
 }
 
 impl ProfileErrorKind {
-    /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
         let help = match self {
             Self::LocalReboot => "name other hosts with --hosts, and start the run from a machine that is not measured",

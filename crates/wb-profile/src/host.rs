@@ -5,15 +5,10 @@ use wb_model::Nanos;
 
 use crate::error::ProfileErrorKind;
 
-/// Time limit of a short command.
 const COMMAND_TIMEOUT: Nanos = Nanos(120_000_000_000);
-/// Maximum number of lines of a program's output that an error quotes.
 const MAX_QUOTED_LINES: usize = 6;
 
 /// Runs a command on a host in the group of a profile; returns its standard output.
-///
-/// # Errors
-/// If the program is not installed or fails.
 pub(crate) async fn run<A: Into<String>>(
     group: &TeardownGroup,
     words: impl IntoIterator<Item = A>,
@@ -42,7 +37,6 @@ pub(crate) fn last_lines(text: &str, max: usize) -> String {
     lines[lines.len().saturating_sub(max)..].join("\n")
 }
 
-/// Requires a program on the host.
 pub(crate) async fn require_program(
     group: &TeardownGroup,
     program: &str,

@@ -1,5 +1,3 @@
-//! Context for applying a profile to one host.
-
 use std::path::{Path, PathBuf};
 
 use wb_agent::TeardownGroup;
@@ -15,21 +13,18 @@ use crate::error::ProfileErrorKind;
 pub(crate) struct HostContext<'a> {
     /// The group that owns its processes and changes; tearing it down reverts them.
     pub(crate) group: &'a TeardownGroup,
-    /// Its given parameters, which override detected ones.
+    /// The given parameters, which override detected ones.
     pub(crate) params: &'a HostParams,
-    /// Its address; none for this machine.
+    /// None for this machine.
     pub(crate) address: Option<&'a Address>,
     pub(crate) options: &'a ConnectOptions,
-    /// The program that becomes the agent of guests.
     pub(crate) program: &'a Program,
-    /// Folders with files that belong to hosts.
     pub(crate) assets: &'a [PathBuf],
     /// Called with a message before each slow step.
     pub(crate) notify_fn: &'a (dyn Fn(&WorkerName, String) + Sync),
 }
 
 impl<'a> HostContext<'a> {
-    /// The context of a host whose processes and changes belong to a group.
     pub(crate) fn new(group: &'a TeardownGroup, host: &ProfileHost<'a>, shared: &ApplyContext<'a>) -> Self {
         Self {
             group,
@@ -44,12 +39,10 @@ impl<'a> HostContext<'a> {
 }
 
 impl HostContext<'_> {
-    /// Reports a message about the host to the user.
     pub(crate) fn notify(&self, line: String) {
         (self.notify_fn)(self.group.worker().name(), line);
     }
 
-    /// The name of its `number`th guest.
     pub(crate) fn guest_name(&self, number: usize) -> WorkerName {
         let host = self.group.worker().name();
         let name = if *host == WorkerName::local() { format!("vm{number}") } else { format!("{host}-vm{number}") };
@@ -58,7 +51,8 @@ impl HostContext<'_> {
     }
 
     /// Reads an asset: a file by its path or in the first asset folder that has it, with `%(host)s` and `%(address)s`
-    /// in its name replaced by the host's (this machine has several addresses); or, if `name` starts with `<`, the text itself.
+    /// in its name replaced by the host's (this machine has several addresses). A `name` that starts with `<` is the
+    /// text itself.
     pub(crate) fn asset(&self, name: &str) -> Result<HostAsset, ProfileErrorKind> {
         if name.trim_start().starts_with('<') {
             return Ok(HostAsset { name: name.to_owned(), text: name.to_owned() });
@@ -87,7 +81,6 @@ pub(crate) struct HostAsset {
     pub(crate) text: String,
 }
 
-/// Fills in the host's name and address in an asset's name.
 fn expand_host_name(name: &str, host: &str, address: &str) -> String {
     name.replace("%(address)s", address).replace("%(host)s", host)
 }

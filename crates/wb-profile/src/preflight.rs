@@ -19,9 +19,7 @@ use crate::profile::{HostFile, NamedProfile, Profile, ReversibleCommand};
 pub struct Preflight {
     pub profile: ProfileName,
     pub host: WorkerName,
-    /// The guests that would be created.
     pub guests: Vec<PlannedGuest>,
-    /// The errors that prevent the profile from being applied.
     pub obstacles: Vec<ProfileErrorKind>,
     /// Why guests would be emulated in software although that was not requested.
     pub software: Option<String>,
@@ -30,9 +28,6 @@ pub struct Preflight {
 /// Checks whether a profile can be applied to a host: root, knobs, the folders of files, the syntax of commands, kexec
 /// for kernel parameters, and for guests libvirt, its network and emulator, virt-install, the image and the domain's
 /// XML. Nothing remains on the host.
-///
-/// # Errors
-/// If the host does not respond.
 pub async fn preflight(
     named: &NamedProfile,
     host: &ProfileHost<'_>,
@@ -76,7 +71,6 @@ async fn inspect(named: &NamedProfile, context: &HostContext<'_>) -> Result<Gues
     Ok(outlook)
 }
 
-/// Whether applying a profile requires root.
 fn requires_root(profile: &Profile) -> bool {
     let Profile { sets, knobs, files, commands, kernel_arguments, guests, .. } = profile;
     let are_empty =
@@ -102,7 +96,6 @@ async fn check_knobs(
     Ok(refused.into_iter().map(error).collect())
 }
 
-/// The reason why a file cannot be written, if any.
 async fn check_file(file: &HostFile, context: &HostContext<'_>) -> Result<Option<ProfileErrorKind>, ProfileErrorKind> {
     let reason = context.group.worker().refusal(file.resource()).await?;
     Ok(reason.map(|reason| ProfileErrorKind::Unwritable { path: file.path.clone(), reason }))

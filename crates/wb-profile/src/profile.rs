@@ -71,7 +71,6 @@ impl Profile {
         masked
     }
 
-    /// Serialises it in the format of profile files.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("what was parsed from TOML can be written as TOML")
     }
@@ -103,7 +102,6 @@ impl Profile {
     }
 }
 
-/// An error in a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProfileFault {
     pub(crate) message: String,
@@ -117,7 +115,6 @@ impl From<String> for ProfileFault {
 }
 
 impl ProfileFault {
-    /// An error from serde's message, with the most similar name if one is unknown.
     pub(crate) fn from_serde(message: &str) -> Self {
         let suggestion = UnknownName::parse(message).and_then(|unknown| unknown.suggestion());
         Self { message: humanize_serde_error(message), suggestion }
@@ -160,12 +157,11 @@ pub struct HostFile {
 }
 
 impl HostFile {
-    /// Its mode as a number; none if it is invalid.
+    /// None if the mode is invalid.
     pub(crate) fn permissions(&self) -> Option<u32> {
         u32::from_str_radix(&self.mode, 8).ok().filter(|mode| *mode <= 0o7777)
     }
 
-    /// The file as a resource that can be restored.
     pub(crate) fn resource(&self) -> ManagedResource {
         // Profiles with an invalid mode are refused when read.
         ManagedResource::File { path: self.path.clone(), mode: self.permissions().unwrap_or(0o644) }
@@ -319,10 +315,9 @@ impl VirtType {
     }
 }
 
-/// A profile with its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedProfile {
-    /// Its name, the first part of cells' names.
+    /// The first part of cells' names.
     pub name: ProfileName,
     pub profile: Profile,
 }

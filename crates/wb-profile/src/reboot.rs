@@ -17,30 +17,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Pause before the first attempt to reconnect, and maximum pause between attempts.
 const RETRY_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
-/// Error of a reboot.
 #[derive(Debug, thiserror::Error)]
 pub enum RebootError {
-    /// The command that starts the reboot failed.
     #[error("cannot reboot `{host}`: {reason}")]
     Refused { host: WorkerName, reason: String, next: Boot },
-    /// The machine did not shut down.
     #[error("`{host}` was told to reboot and is still in the same boot after {limit}")]
     SameBoot { host: WorkerName, limit: Nanos },
-    /// The machine could not be reached again.
     #[error("`{host}` did not come back from its reboot within {limit}: {last}")]
-    TimedOut {
-        host: WorkerName,
-        limit: Nanos,
-        /// The error of the last attempt.
-        last: String,
-    },
-    /// The machine rebooted, but its kernel has other parameters than requested.
+    TimedOut { host: WorkerName, limit: Nanos, last: String },
     #[error("`{host}` rebooted, but its kernel was started {}", describe_arguments(.added))]
-    WrongArguments {
-        host: WorkerName,
-        /// The added arguments that it has.
-        added: Vec<String>,
-    },
+    WrongArguments { host: WorkerName, added: Vec<String> },
     /// The machine can no longer be connected to, for a permanent reason.
     #[error("after its reboot {0}")]
     Connect(FleetError),
@@ -50,7 +36,6 @@ pub enum RebootError {
 }
 
 impl RebootError {
-    /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::SameBoot { .. } | Self::TimedOut { .. } => {
@@ -77,9 +62,6 @@ fn describe_arguments(added: &[String]) -> String {
 }
 
 /// Reboots the host of a worker and reconnects to it. `boot` is the ID of its current boot.
-///
-/// # Errors
-/// If it does not reboot, or cannot be reached within the limit.
 pub async fn reboot(
     worker: Worker,
     boot: &str,
@@ -121,7 +103,6 @@ pub async fn reboot(
     }
 }
 
-/// Verifies that its kernel was started with the requested arguments.
 async fn verify_arguments(connected: ConnectedHost, next: &Boot, host: &Host) -> Result<ConnectedHost, RebootError> {
     let line = CommandLine::read(&connected.worker).await?;
     if line.matches_boot(next) {
@@ -130,7 +111,6 @@ async fn verify_arguments(connected: ConnectedHost, next: &Boot, host: &Host) ->
     Err(RebootError::WrongArguments { host: host.name.clone(), added: line.added().to_vec() })
 }
 
-/// Last observed state of a machine during its reboot.
 enum RebootState {
     SameBoot,
     Away(String),

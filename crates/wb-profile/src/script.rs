@@ -8,7 +8,6 @@ use wb_model::{Bytes, Nanos, Sha256};
 
 use crate::controller::{last_lines, log};
 
-/// Maximum size of a script.
 const MAX_SCRIPT_SIZE: Bytes = Bytes(16 << 20);
 /// Maximum size of what is kept of each of its output streams.
 const MAX_OUTPUT: Bytes = Bytes(64 << 20);
@@ -16,13 +15,11 @@ const MAX_OUTPUT: Bytes = Bytes(64 << 20);
 /// A script read from a file on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
-    /// Its path on this machine.
     pub path: PathBuf,
     arguments: Vec<String>,
     text: Vec<u8>,
 }
 
-/// Error in reading a script.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadScriptError {
     #[error("cannot read the script {}: {source}", path.display())]
@@ -30,24 +27,20 @@ pub enum ReadScriptError {
     #[error("the script {} is too long: {length} bytes, at most {MAX_SCRIPT_SIZE} are allowed", path.display())]
     TooLong {
         path: PathBuf,
-        /// Its length in bytes.
+        /// In bytes.
         length: usize,
     },
-    /// Neither a file nor words.
     #[error("invalid script `{0}`: expected a file, optionally followed by arguments")]
     Empty(String),
 }
 
-/// Result of running a script.
 #[derive(Debug)]
 pub struct ScriptOutput {
-    /// Whether it succeeded.
     pub result: Result<(), ScriptError>,
     pub log: Vec<u8>,
     pub elapsed: Nanos,
 }
 
-/// Error of running a script.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// It failed or was killed.
@@ -57,16 +50,12 @@ pub enum ScriptError {
         /// How it ended, and its last output.
         message: String,
     },
-    /// The worker could not run it.
     #[error("{script}: {source}")]
     Worker { script: String, source: WorkerError },
 }
 
 impl Script {
     /// Reads a script given as a file, or as a file and arguments quoted as for a shell.
-    ///
-    /// # Errors
-    /// If there is no such file, or it is too long.
     pub fn read(spec: &str) -> Result<Self, ReadScriptError> {
         let (path, arguments) = match Path::new(spec) {
             file if file.is_file() => (file.to_owned(), Vec::new()),
@@ -89,7 +78,7 @@ impl Script {
         Self { path: PathBuf::from("dnf-install"), arguments: packages.to_vec(), text: text.into() }
     }
 
-    /// Hash of its text and arguments, which identifies it.
+    /// Hash of its text and arguments.
     pub fn sha256(&self) -> Sha256 {
         let mut identity = self.text.clone();
         for argument in &self.arguments {
@@ -99,7 +88,6 @@ impl Script {
         Sha256::digest(&identity)
     }
 
-    /// Its file's name.
     pub fn name(&self) -> String {
         self.path.file_name().map_or_else(|| "script".to_owned(), |name| name.to_string_lossy().into_owned())
     }

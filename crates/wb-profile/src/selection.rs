@@ -12,15 +12,12 @@ use crate::catalog::{ProfileCatalog, ProfileCatalogError};
 use crate::image::{ImageFormat, ImageSpec};
 use crate::profile::{GuestCount, GuestsConfig, NamedProfile, ProfileFault, ProfileKnobValue, VirtType};
 
-/// Error in a `--profiles` argument.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileSelectionError {
     #[error("invalid value `{0}` of --profiles: expected the name of a profile")]
     Empty(String),
-    /// An unknown or invalid profile.
     #[error(transparent)]
     Profile(#[from] ProfileCatalogError),
-    /// Invalid parameters after the colon.
     #[error("`{text}`: {what}")]
     Params { text: String, what: String, suggestion: Option<Suggestion> },
     #[error("duplicate profile `{0}`: its cells would have the same names")]
@@ -30,7 +27,6 @@ pub enum ProfileSelectionError {
 }
 
 impl ProfileSelectionError {
-    /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Empty { .. } => Some(
@@ -101,9 +97,6 @@ const PARAM_NAMES: [&str; 19] = [
 ];
 
 /// Parses `--profiles` arguments into profiles; an argument can contain several, separated by commas.
-///
-/// # Errors
-/// If an argument is empty, a profile is unknown or a duplicate, or parameters are invalid.
 pub fn parse_profiles(
     words: &[String],
     catalog: &ProfileCatalog,
@@ -192,7 +185,6 @@ fn param_fault(written: &str, message: &str) -> ProfileFault {
     ProfileFault { message, ..fault }
 }
 
-/// Words in one string, or a list of words.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 enum StringOrList {
@@ -209,7 +201,6 @@ impl StringOrList {
     }
 }
 
-/// Whether guests are as many as fit on a multiple of the host's CPUs.
 fn is_multiple(count: GuestCount) -> bool {
     matches!(count, GuestCount::Times(_))
 }

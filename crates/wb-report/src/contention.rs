@@ -9,16 +9,13 @@ use wb_model::Unit;
 use crate::chart::{Chart, PdfError, ScatterChart, pdf};
 
 /// The document of a result of `iocost-tune`: its text, then a chart for each series.
-///
-/// # Errors
-/// If a chart cannot be rendered: a bug of this program.
 pub fn tune_pdf(text: &str, answer: &TuneAnswer) -> Result<Vec<u8>, PdfError> {
     let charts = series_charts(answer);
     let charts: Vec<&dyn Chart> = charts.iter().map(|chart| chart as &dyn Chart).collect();
     pdf(text, &charts)
 }
 
-/// A chart for each series that has values: they, and the fitted line, over the vrate.
+/// A chart for each series that has values: the values and the fitted line, over the vrate.
 pub fn series_charts(answer: &TuneAnswer) -> Vec<ScatterChart> {
     let with_values =
         answer.series.iter().filter_map(|(series, fitted)| Some((*series, fitted, fitted.line.as_ref()?)));

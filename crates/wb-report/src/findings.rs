@@ -7,16 +7,14 @@ use wb_stats::{DependenceCheck, MIN_SAMPLES_FOR_DEPENDENCE};
 
 use crate::phrasing;
 
-/// Findings of one kind.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FindingGroup {
-    /// The cells that have it: their names, or how many they are; `note` if it is about all of them.
+    /// The names of the cells that have it, or how many they are; `note` if it is about all of them.
     pub(crate) cells: String,
     /// The finding, with the range of its figures; where these are names, the first one and how many others there are.
     pub(crate) text: String,
 }
 
-/// Maximum number of cells that are named.
 const MAX_NAMED_CELLS: usize = 3;
 
 /// Groups the findings of cells by kind, in the order of their first occurrence.
@@ -27,7 +25,7 @@ pub(crate) fn group_findings(cells: &[CellResult]) -> Vec<FindingGroup> {
     group_findings_of(all, names, cells.len()).into_iter().chain(dependence_note(cells)).collect()
 }
 
-/// Groups findings, each with the number of its cell, by kind, in the order of their first occurrence.
+/// Like [`group_findings`], of findings with the number of their cell.
 pub(crate) fn group_findings_of<'a>(
     findings: impl Iterator<Item = (usize, &'a str)>,
     cell_name: impl Fn(usize) -> String,
@@ -53,8 +51,8 @@ pub(crate) fn name_cells(with: &[usize], cell_name: impl Fn(usize) -> String, al
     }
 }
 
-/// Findings of one kind: the text with the range of its figures, and their number if that is not one for each of `places`; or
-/// the first and how many others there are.
+/// Findings of one kind: the text with the range of its figures, and their number unless there is one for each of
+/// `places`; or the first and how many others there are.
 pub(crate) fn describe_texts(texts: &[&str], places: usize) -> String {
     match with_ranges(texts) {
         Some(text) if texts.len() == places => text,
@@ -63,7 +61,6 @@ pub(crate) fn describe_texts(texts: &[&str], places: usize) -> String {
     }
 }
 
-/// Groups the findings of one cell by kind.
 pub(crate) fn group_findings_of_cell(cell: &CellResult) -> Vec<String> {
     let all = cell.findings.iter().map(|finding| (0, finding.as_str()));
     let texts = |group: Vec<(_, &str)>| describe_texts(&group.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), 1);
@@ -92,7 +89,7 @@ fn first_of(texts: &[&str]) -> String {
     }
 }
 
-/// One note for all cells with too few samples for the check whether they depend on each other.
+/// One note for all cells with too few samples to check whether they depend on each other.
 fn dependence_note(cells: &[CellResult]) -> Option<FindingGroup> {
     let is_unchecked = |cell: &&CellResult| cell.dependence_check() == Some(DependenceCheck::TooFewSamples);
     let count = Some(cells.iter().filter(is_unchecked).count()).filter(|count| *count > 0)?;

@@ -9,19 +9,16 @@ use crate::phrasing;
 /// they are drawn on one scale.
 pub(crate) struct CellGroup<'a> {
     pub(crate) cells: Vec<&'a CellResult>,
-    /// The unit and direction of the primary metrics; none if no cell has one.
+    /// The unit and direction of the primary metrics; `None` if no cell has one.
     pub(crate) scale: Option<(&'a Unit, Direction)>,
-    /// Its title, which distinguishes it from other groups, without the axes.
+    /// Distinguishes the group from others, without the axes.
     pub(crate) title: String,
     /// The metric's name, if it is the same for all cells.
     metric: Option<&'a str>,
-    /// The axes that have the same value in all cells.
     pub(crate) shared: Vec<(&'a str, &'a str)>,
-    /// Whether its cells differ in their serials.
     has_variants: bool,
 }
 
-/// Groups the cells of a study, in order.
 pub(crate) fn group_cells(study: &Study) -> Vec<CellGroup<'_>> {
     let mut groups: Vec<Vec<&CellResult>> = Vec::new();
     for cell in &study.cells {
@@ -66,23 +63,21 @@ impl<'a> CellGroup<'a> {
         }
     }
 
-    /// The test's name.
     pub(crate) fn test(&self) -> &str {
         self.cells.first().map_or("", |cell| cell.id.test.as_str())
     }
 
-    /// The test's summary.
     pub(crate) fn summary(&self) -> &str {
         self.cells.first().map_or("", |cell| cell.description.as_str())
     }
 
-    /// The metric and the better direction: `mflops, higher is better`.
+    /// `mflops, higher is better`.
     pub(crate) fn metric_description(&self) -> String {
         let direction = self.scale.map(|(_, direction)| phrasing::describe_direction(direction));
         [self.metric, direction].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// The shared axes: `isa=avx2, threads=1`.
+    /// `isa=avx2, threads=1`.
     pub(crate) fn shared_text(&self) -> String {
         format_axes(&self.shared)
     }
@@ -112,7 +107,7 @@ fn format_axes(axes: &[(&str, &str)]) -> String {
     axes.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The axes that have the same value in all cells; none for a single cell.
+/// The axes that have the same value in all cells; empty for a single cell.
 fn shared_axes<'a>(cells: &[&'a CellResult]) -> Vec<(&'a str, &'a str)> {
     let [first, others @ ..] = cells else { return Vec::new() };
     let is_shared = |(name, value): &(&str, &str)| others.iter().all(|cell| cell.id.case.get(name) == Some(value));

@@ -6,7 +6,7 @@
 //! run-perf ([`run_perf`]). The crate computes no figures and is independent of how they are measured, compared or stored;
 //! it reads no file and no clock.
 //!
-//! Start with [`text::summary`], then [`page::html`]; `groups` and `words` are shared by both.
+//! Start with [`text::summary`], then [`page::html`]; `groups` and `phrasing` are shared by both.
 
 #![forbid(unsafe_code)]
 

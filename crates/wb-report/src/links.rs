@@ -2,26 +2,22 @@
 
 use serde::Serialize;
 
-/// A text with an optional URL.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Hyperlink {
     pub(crate) text: String,
     pub(crate) url: Option<String>,
 }
 
-/// Placeholder for a machine's name in a base URL, as in run-perf.
 const MACHINE_PLACEHOLDER: &str = "%(machine)s";
 
-/// The metadata keys of a base URL for machines.
 pub(crate) const BASE_URL_KEYS: [&str; 2] = ["machine_url_base", "machine-url-base"];
 
 impl Hyperlink {
-    /// A text without a URL.
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), url: None }
     }
 
-    /// A text that links to the address if it is an HTTP or HTTPS URL.
+    /// Links to the address if it is an HTTP or HTTPS URL.
     pub(crate) fn new(text: impl Into<String>, address: Option<&str>) -> Self {
         Self { text: text.into(), url: address.and_then(http_url) }
     }

@@ -2,15 +2,15 @@
 
 use wb_model::escape_bidi_controls;
 
-/// A text on one line, of which nothing is markup: special characters have a backslash.
+/// Puts a text on one line, of which nothing is markup: special characters have a backslash.
 pub(crate) fn escape(text: &str) -> String {
     let is_special = |letter: char| r"\|<*`[".contains(letter);
     let text = on_one_line(text);
     text.chars().flat_map(|letter| is_special(letter).then_some('\\').into_iter().chain([letter])).collect()
 }
 
-/// A text as code, unchanged but for line ends; `|`, which would end a cell of a table, has the backslash that GitHub
-/// removes even in code.
+/// Formats a text as code, unchanged but for line ends; `|`, which would end a cell of a table, has the backslash that
+/// GitHub removes even in code.
 pub(crate) fn code(text: &str) -> String {
     let text = on_one_line(text).replace('|', "\\|");
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);

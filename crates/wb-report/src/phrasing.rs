@@ -8,7 +8,6 @@ use wb_model::{
 use wb_results::{AttemptResult, CellResult, Conclusion, CurveSet, Failures, ImportedSource, MetricResult, Study};
 use wb_stats::{Interval, MIN_SAMPLES_FOR_INTERVAL, SamplingRule, Summary};
 
-/// Placeholder for a missing figure.
 pub(crate) const NO_VALUE: &str = "–";
 
 /// Formats an uncertainty or a spread, with a resolution of a tenth of a percent.
@@ -26,7 +25,7 @@ pub(crate) fn format_p_value(p_value: f64) -> String {
     if p_value < 0.0001 { "< 0.0001".to_owned() } else { format!("{p_value:.4}") }
 }
 
-/// Formats a percentage that is at or above a limit, or below it, with enough digits to show which.
+/// Formats a percentage with enough digits to show on which side of the limit it is.
 fn format_percent_beside(value: f64, limit: f64) -> String {
     let is_shown = |text: &str| {
         let shown = text.trim_start_matches('<').trim_end_matches(" %").parse::<f64>();
@@ -47,9 +46,9 @@ pub(crate) fn is_about_symmetric(below: f64, above: f64) -> bool {
     below == above || (below - above).abs() < MAX_ASYMMETRY * below.max(above)
 }
 
-/// Formats the interval of an estimate relative to it: `±2.1 %`, or both ends, `[+0.0, +10 %]`, if its halves differ by a
-/// fifth or more. With a limit for half its width, there are enough digits to see on which side of the limit it is. `None`
-/// if there is no relative width, since the estimate is 0.
+/// Formats the interval of an estimate relative to it: `±2.1 %`, or both ends, `[+0.0, +10 %]`, if its halves differ by
+/// a fifth or more. With a limit for half its width, there are enough digits to see on which side of the limit it is.
+/// `None` if there is no relative width, since the estimate is 0.
 pub(crate) fn format_uncertainty(estimate: f64, interval: &Interval, limit: Option<f64>) -> Option<String> {
     let half = interval.half_width_percent(estimate)?;
     let [below, above] =
@@ -84,7 +83,6 @@ fn format_cell_half_width(cell: &CellResult, summary: &Summary) -> Option<String
     format_uncertainty(summary.median, summary.median_interval.as_ref()?, limit)
 }
 
-/// Formats the figure of a conclusion, with its interval.
 pub(crate) fn format_conclusion(conclusion: &Conclusion) -> String {
     let uncertainty =
         conclusion.interval.as_ref().and_then(|interval| format_uncertainty(conclusion.value, interval, None));
@@ -92,7 +90,6 @@ pub(crate) fn format_conclusion(conclusion: &Conclusion) -> String {
     format!("{}{uncertainty}", conclusion.unit.quantity(conclusion.value))
 }
 
-/// Formats both ends of the median's interval.
 pub(crate) fn format_interval(summary: &Summary, unit: &Unit) -> Option<String> {
     let interval = summary.median_interval?;
     let common = unit.common([interval.low, interval.high]);
@@ -104,7 +101,7 @@ fn format_spread(summary: &Summary) -> Option<String> {
     summary.stddev_percent.map(format_percent)
 }
 
-/// The figures of a summary: n, median, half-width of its interval or this text without one, minimum, quartiles,
+/// The figures of a summary: n, median, half-width of its interval (`no_half_width` without one), minimum, quartiles,
 /// maximum, mean and standard deviation.
 pub(crate) fn summary_figures(summary: &Summary, unit: &Unit, no_half_width: &str) -> [String; 9] {
     // The deviation is of another size.
@@ -123,7 +120,7 @@ pub(crate) fn summary_figures(summary: &Summary, unit: &Unit, no_half_width: &st
     ]
 }
 
-/// Formats a duration: `4.25 s`, `3 min 41 s`.
+/// `4.25 s`, `3 min 41 s`.
 pub(crate) fn format_duration(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
@@ -140,7 +137,6 @@ pub(crate) fn format_elapsed(seconds: f64) -> String {
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
-/// Describes the better direction.
 pub(crate) fn describe_direction(direction: Direction) -> &'static str {
     match direction {
         Direction::Higher => "higher is better",
@@ -149,7 +145,6 @@ pub(crate) fn describe_direction(direction: Direction) -> &'static str {
     }
 }
 
-/// A short label of a cell's outcome.
 pub(crate) fn outcome_label(outcome: &CellOutcome) -> String {
     outcome.as_str().replace('-', " ")
 }
@@ -172,7 +167,7 @@ pub(crate) fn metric_values(cell: &CellResult, result: Option<&MetricResult>) ->
     ]
 }
 
-/// Describes why a cell was not measured as requested; none if it was.
+/// Describes why a cell was not measured as requested; `None` if it was.
 pub(crate) fn describe_incompleteness(cell: &CellResult) -> Option<String> {
     match &cell.outcome {
         CellOutcome::Measured => None,
@@ -217,7 +212,6 @@ fn describe_dispersion(cell: &CellResult, result: Option<&MetricResult>, percent
     }
 }
 
-/// Describes a cell's outcome.
 pub(crate) fn describe_outcome(cell: &CellResult) -> String {
     match &cell.outcome {
         CellOutcome::NotConverged { percent, metrics } => {
@@ -228,7 +222,7 @@ pub(crate) fn describe_outcome(cell: &CellResult) -> String {
     }
 }
 
-/// Describes how many attempts failed: `3 of 9 attempts failed`; `None` if none did.
+/// `3 of 9 attempts failed`; `None` if none did.
 pub(crate) fn describe_failures(failures: &Failures) -> Option<String> {
     let Failures { failed, attempts, .. } = failures;
     (*failed > 0).then(|| format!("{failed} of {} failed", pluralize(*attempts, "attempt")))
@@ -245,7 +239,6 @@ pub(crate) fn describe_failures_with_cause(failures: &Failures) -> Option<String
     })
 }
 
-/// The failures of all cells.
 pub(crate) fn all_failures(study: &Study) -> Failures {
     let sum = |count: fn(&Failures) -> usize| study.cells.iter().map(|cell| count(&cell.failures)).sum();
     Failures {
@@ -279,7 +272,6 @@ fn end_reason(cell: &CellResult) -> String {
     cell.ended_by.as_ref().map_or("; not done yet".to_owned(), |reason| format!("; {reason}"))
 }
 
-/// Describes a stopping rule.
 pub(crate) fn describe_rule(rule: &SamplingRule) -> String {
     match *rule {
         SamplingRule::Precision { percent, min_samples, max_samples } => {
@@ -303,7 +295,6 @@ pub(crate) fn describe_rule(rule: &SamplingRule) -> String {
     }
 }
 
-/// Label of an attempt's purpose.
 pub(crate) fn purpose_label(purpose: AttemptPurpose) -> &'static str {
     match purpose {
         AttemptPurpose::WarmUp => "warm-up",
@@ -311,7 +302,7 @@ pub(crate) fn purpose_label(purpose: AttemptPurpose) -> &'static str {
     }
 }
 
-/// The name of an attempt at a sample: `warm-up 0`, `sample 3`.
+/// `warm-up 0`, `sample 3`.
 pub(crate) fn sample_name(sample: &AttemptResult) -> String {
     format!("{} {}", purpose_label(sample.purpose), sample.sample)
 }
@@ -346,10 +337,8 @@ pub(crate) fn describe_workers(cell: &CellResult) -> String {
     workers + if is_emulated(cell) { ", emulated" } else { "" }
 }
 
-/// Maximum number of workers that are named.
 const MAX_NAMED_WORKERS: usize = 3;
 
-/// Whether any machine that measured a cell was emulated.
 fn is_emulated(cell: &CellResult) -> bool {
     cell.provenance.iter().any(|(name, value)| strip_worker(name) == EMULATED && value == "true")
 }
@@ -370,7 +359,7 @@ pub(crate) fn invalid_count(cell: &CellResult) -> usize {
     cell.attempts.iter().filter(is_invalid).count() + invalid.count()
 }
 
-/// A sentence on samples that are too many to be listed; `None` if all are.
+/// A sentence on samples that are too many to be listed; `None` if all are listed.
 pub(crate) fn unlisted_samples(cell: &CellResult) -> Option<String> {
     let count = Some(cell.series_count()).filter(|count| *count > 0)?;
     Some(format!("{count} imported samples are not listed: `weighbridge report RUN --csv PREFIX` writes all of them"))
@@ -392,7 +381,6 @@ pub(crate) fn value_remarks(sample: &AttemptResult) -> Vec<String> {
     remarks
 }
 
-/// The x values at which any line of a curve has a point.
 pub(crate) fn x_values(curve: &CurveSet) -> Vec<f64> {
     let mut values: Vec<f64> = curve.lines.iter().flat_map(|line| &line.points).map(|point| point.x).collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -400,7 +388,6 @@ pub(crate) fn x_values(curve: &CurveSet) -> Vec<f64> {
     values
 }
 
-/// The head of a percentile's column in the nested latency table.
 pub(crate) fn percentile_label(percentile: f64) -> String {
     match percentile {
         0.0 => "min".to_owned(),
@@ -422,7 +409,7 @@ pub(crate) fn outcome_counts(study: &Study) -> String {
     counts.iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Preparations of less than this many seconds are not mentioned.
+/// Shorter preparations are not mentioned.
 const MIN_PREPARATION_SECONDS: f64 = 1.0;
 
 /// Describes how long a run took, with the shares of its workload, and how long preparing its machines took.
@@ -435,10 +422,8 @@ pub(crate) fn describe_duration(study: &Study) -> String {
     }
 }
 
-/// The maximum number of imported files that are named.
 const MAX_NAMED_FILES: usize = 10;
 
-/// Describes what was imported, a line for each file.
 pub(crate) fn describe_imports(study: &Study) -> Vec<String> {
     let line = |source: &ImportedSource| {
         let ImportedSource { file, program, cells, samples, metrics } = source;

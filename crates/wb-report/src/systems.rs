@@ -7,7 +7,6 @@ use wb_results::Study;
 
 use crate::text::{Style, definition_list};
 
-/// A table of properties with a column for each system.
 #[derive(Serialize)]
 pub(crate) struct SystemTable {
     caption: &'static str,
@@ -18,18 +17,17 @@ pub(crate) struct SystemTable {
 #[derive(Serialize)]
 struct PropertyRow {
     name: String,
-    /// The values by column; a single one if it is the same in all.
+    /// By column; a single one if it is the same in all.
     values: Vec<Option<String>>,
 }
 
 impl SystemTable {
-    /// The table of a run's machines; none without any property.
+    /// The table of a run's machines; `None` without any property.
     pub(crate) fn of_run(study: &Study) -> Option<Self> {
         let systems = &study.run.systems;
         Self::new("hardware and software", systems.iter().map(|system| (system.host.clone(), system)).collect())
     }
 
-    /// The table of the first and the last build.
     pub(crate) fn of_sides(builds: &[BuildSummary]) -> Option<Self> {
         let [first, .., last] = builds else { return None };
         let columns = [first, last].into_iter().flat_map(|build| {
@@ -71,7 +69,7 @@ impl SystemTable {
         (!rows.is_empty()).then(|| Self { caption, columns: columns.into_iter().map(|(name, _)| name).collect(), rows })
     }
 
-    /// Renders the table for a terminal: equal values once, differing ones by column.
+    /// Renders equal values once, differing ones by column.
     pub(crate) fn text(&self, style: Style) -> String {
         let text = |row: &PropertyRow| match &row.values[..] {
             [common] => common.clone().unwrap_or_default(),
@@ -85,7 +83,6 @@ impl SystemTable {
     }
 }
 
-/// The distinct systems of a build's runs.
 fn distinct_systems(build: &BuildSummary) -> Vec<&System> {
     let mut systems: Vec<&System> = Vec::new();
     for system in build.runs.iter().flat_map(|run| &run.systems) {
@@ -96,7 +93,6 @@ fn distinct_systems(build: &BuildSummary) -> Vec<&System> {
     systems
 }
 
-/// Renders the properties of one machine for a terminal.
 pub(crate) fn system_text(system: &System, style: Style) -> String {
     let title = format!("system {}", system.host);
     let pairs = system.properties.iter().map(|(name, text)| (name.as_str(), text.clone()));

@@ -14,9 +14,7 @@ pub fn keep_folders<'a, T>(results: &'a [T], path: impl Fn(&T) -> &Path, notes: 
 }
 
 /// Translates a build of `compare-perf`, `[NAME:]FOLDER`; the part after the first colon is the folder if it exists.
-///
-/// # Errors
-/// If neither exists, or the name or the folder cannot be written as an argument.
+/// Fails if neither exists, or the name or the folder cannot be written as an argument.
 pub fn parse_named_build(text: &str) -> Result<String, Diagnostic> {
     match text.split_once(':') {
         Some((name, folder)) if Path::new(folder).exists() => {
@@ -34,10 +32,7 @@ pub fn parse_named_build(text: &str) -> Result<String, Diagnostic> {
     }
 }
 
-/// Translates a folder into a build argument of this program.
-///
-/// # Errors
-/// If it contains a comma.
+/// Translates a folder into a build argument. Fails if the path contains a comma.
 pub fn folder_build(path: &Path) -> Result<String, Diagnostic> {
     let text = require_single(&path.display().to_string())?;
     // Text before a `=` would be taken for a name.
@@ -45,7 +40,7 @@ pub fn folder_build(path: &Path) -> Result<String, Diagnostic> {
     Ok(if has_name { format!("./{text}") } else { text })
 }
 
-/// Refuses a path with a comma, which would separate several runs.
+/// Refuses a comma, which would separate several runs.
 fn require_single(text: &str) -> Result<String, Diagnostic> {
     if text.contains(',') {
         Err(Diagnostic::new(format!("invalid folder `{text}`: commas separate runs of one build"))

@@ -11,28 +11,22 @@ use crate::test::{self, NAME_KEY, TranslatedTest, sanitize_name, split_params};
 const OVERCOMMIT: &str = "Overcommit1_5";
 /// The profile whose guests share the CPUs for guests in run-perf, too.
 const MULTI: &str = "DefaultLibvirtMulti";
-/// run-perf's default profile.
 const DEFAULT: &str = "default";
 /// Numeric parameters that run-perf also accepts as strings.
 const NUMERIC_PARAMS: [&str; 3] = ["force-guest-cpus", "force-guest-mem", "force-no-vms"];
 
-/// A translated profile.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TranslatedProfile {
-    /// Its name and parameters as one argument; `None` for the default profile.
+    /// Name and parameters; `None` for the default profile.
     pub argument: Option<String>,
     /// Differences from run-perf, one sentence each.
     pub notes: Vec<String>,
-    /// Whether it measures in guests.
     pub has_guests: bool,
-    /// The tests that it defines itself.
+    /// The tests that the profile defines itself.
     pub tests: Vec<TranslatedTest>,
 }
 
 /// Translates `NAME` or `NAME:JSON`, given the addresses of the hosts and the folders of host files.
-///
-/// # Errors
-/// If it cannot be parsed, or requires what is not supported.
 pub fn translate(text: &str, addresses: &[String], folders: &[PathBuf]) -> Result<TranslatedProfile, Diagnostic> {
     let (name, run_perf_params) = split_params("profile", text)?;
     let mut profile = TranslatedProfile {
@@ -119,7 +113,6 @@ fn tests_error(profile: &str, entry: &Value) -> Diagnostic {
         .with_help(format!("a test is NAME or [NAME, PARAMETERS]: {example}"))
 }
 
-/// Path of a guest's XML definition in an asset folder.
 fn guest_xml_path(suffix: &str) -> String {
     format!("libvirt/%(address)s{suffix}.xml")
 }
@@ -133,7 +126,6 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Converts a quoted number to a number.
 fn parse_quoted_number(value: Value) -> Value {
     let number = value.as_str().and_then(|text| text.trim().parse::<u64>().ok());
     number.map_or(value, Value::from)

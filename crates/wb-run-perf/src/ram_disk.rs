@@ -8,17 +8,13 @@ use wb_diagnostics::Diagnostic;
 
 use crate::test::value_text;
 
-/// The test that uses the RAM disk.
 pub(crate) const TEST_NAME: &str = "fio-libblkio";
 
 const SETUP_KEY: &str = "__SETUP_RAMDISK__";
 const SERVER_KEY: &str = "__STORAGE_DAEMON_CMD__";
 const DEVICE: &str = "/dev/ram0";
 
-/// Translates run-perf's keys and returns the resulting defaults of this program's parameters.
-///
-/// # Errors
-/// When a server of the user would have to be started.
+/// Translates run-perf's keys into defaults of this program. Fails when a server of the user would have to be started.
 pub(crate) fn translate(
     params: &mut Map<String, Value>,
     notes: &mut Vec<String>,

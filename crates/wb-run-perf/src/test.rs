@@ -11,10 +11,8 @@ use crate::{ram_disk, tools};
 
 /// A value that run-perf replaces by the number of CPUs of a worker.
 const PER_WORKER_CPUS: &str = "__PER_WORKER_CPUS__";
-/// The key for the name of a test or profile.
 pub(crate) const NAME_KEY: &str = "__NAME__";
 
-/// Kind of a pbench parameter value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PbenchValue {
     /// One value in the same unit here.
@@ -139,7 +137,6 @@ const PBENCH_TESTS: [PbenchTest; 5] = [
     PbenchTest { name: "linpack", params: &LINPACK, extra_params: &[], defaults: &[("samples", "3")] },
 ];
 
-/// A translated test.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TranslatedTest {
     /// Its name and parameters as one argument.
@@ -155,15 +152,11 @@ pub struct TranslatedTest {
 }
 
 /// Translates `NAME` or `NAME:JSON`.
-///
-/// # Errors
-/// If it cannot be parsed, or requires what is not supported.
 pub fn translate(text: &str) -> Result<TranslatedTest, Diagnostic> {
     let (name, params) = split_params("test", text)?;
     translate_test(&name, params)
 }
 
-/// Translates a test, given by its name and parameters.
 pub(crate) fn translate_test(name: &str, mut params: Map<String, Value>) -> Result<TranslatedTest, Diagnostic> {
     let has_sets = PBENCH_TESTS.iter().any(|pbench| pbench.name == name && pbench.repeats_sets());
     let mut test = TranslatedTest { has_server: name == "uperf", has_sets, ..TranslatedTest::default() };
@@ -192,7 +185,6 @@ pub(crate) fn translate_test(name: &str, mut params: Map<String, Value>) -> Resu
 }
 
 impl PbenchTest {
-    /// Whether pbench repeats its set of samples while their deviation is too large.
     fn repeats_sets(&self) -> bool {
         self.params.iter().any(|(name, _)| *name == "max-failures")
     }
@@ -253,7 +245,6 @@ impl PbenchTest {
 }
 
 impl PbenchValue {
-    /// Formats values of pbench in this program's syntax.
     fn format_values(self, values: &[String]) -> String {
         let parts: Vec<&str> = match self {
             Self::List | Self::Ordered | Self::Kib => {
@@ -309,7 +300,6 @@ pub(crate) fn sanitize_name(name: &str) -> String {
     name.chars().map(keep).collect()
 }
 
-/// The elements of a list, or a single value, as strings.
 fn text_values(value: &Value) -> Vec<String> {
     match value {
         Value::Array(list) => list.iter().map(value_text).collect(),
@@ -335,7 +325,6 @@ fn format_value(value: &Value) -> String {
     }
 }
 
-/// Quotes a string if needed in a test specification.
 fn quote(text: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '@' | '%');
     if !text.is_empty() && text.chars().all(is_bare) { text.to_owned() } else { Value::from(text).to_string() }

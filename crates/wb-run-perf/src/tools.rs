@@ -7,9 +7,6 @@ use wb_diagnostics::Diagnostic;
 const INTERVAL: &str = "3";
 
 /// Translates a list of tools into commands, with a note for each unsupported tool.
-///
-/// # Errors
-/// If it is not a list of strings.
 pub fn translate(list: &Value, notes: &mut Vec<String>) -> Result<Vec<String>, Diagnostic> {
     let texts = list.as_array().and_then(|list| list.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
     let Some(texts) = texts else {

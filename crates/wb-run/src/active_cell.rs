@@ -1,5 +1,3 @@
-//! A cell while it is being measured.
-
 use std::collections::BTreeSet;
 
 use wb_model::{AttemptOutcome, AttemptPurpose, Nanos, Params, Validity, WorkerName, pluralize};
@@ -12,37 +10,29 @@ use wb_test::{BUILT_PREFIX, Registry, TestCell, WorkerContext};
 
 use crate::RunError;
 
-/// What a role assignment prepared for all samples of a cell, and its site.
+/// What a role assignment prepared for all samples of a cell, and its worker context.
 pub(crate) type PreparedContext = Option<(WorkerContext, AnyPrepared)>;
 
 /// A cell while it is being measured, with its attempts.
 pub struct ActiveCell {
-    /// The cell of the plan.
     pub planned: Cell,
     pub definition: CellDefinition,
-    /// Its test with its parameters.
     pub test_cell: Box<dyn TestCell>,
     /// All attempts so far, including those of earlier invocations.
     pub evaluated: Vec<EvaluatedAttempt>,
-    /// What each role assignment prepared for all samples of the cell.
     pub(crate) prepared: Vec<PreparedContext>,
-    /// Number of attempts in this invocation.
     attempts_in_invocation: u32,
     /// Whether this invocation takes no more samples of the cell.
     ended: bool,
 }
 
-/// Decodes the parameters of the cells of a plan; the order is that of the plan.
-///
-/// # Errors
-/// If a test is unknown.
+/// Decodes the parameters of the cells of a plan, in its order.
 pub fn decode_cells(plan: &Plan, registry: &Registry) -> Result<Vec<Box<dyn TestCell>>, RunError> {
     let unknown = |cell: &Cell| RunError::OpenValues { cell: Box::new(cell.id.clone()), open: "the test".to_owned() };
     let test_cell = |cell: &Cell| registry.test_cell(cell.id.test.as_str(), &cell.params).ok_or_else(|| unknown(cell));
     plan.cells.iter().map(test_cell).collect()
 }
 
-/// The next step of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NextStep {
     /// Make an attempt for this purpose at the sample with this number.
@@ -51,7 +41,6 @@ pub enum NextStep {
 }
 
 impl ActiveCell {
-    /// Creates a cell with its earlier attempts.
     pub fn new(planned: Cell, definition: CellDefinition, test_cell: Box<dyn TestCell>, history: &History) -> Self {
         let attempts = history.attempts(&planned.id).iter().cloned();
         let evaluated = attempts
@@ -68,7 +57,6 @@ impl ActiveCell {
         }
     }
 
-    /// Its effective parameters.
     pub fn params(&self) -> &Params {
         &self.planned.params
     }
@@ -83,12 +71,10 @@ impl ActiveCell {
         })
     }
 
-    /// Whether the work of its samples is calibrated.
     pub fn is_calibrated(&self) -> bool {
         self.planned.roles.iter().any(|assignment| self.work(&assignment.worker).is_some())
     }
 
-    /// Whether any attempt has finished.
     pub fn has_finished(&self) -> bool {
         self.evaluated.iter().any(|evaluated| evaluated.attempt.is_finished())
     }
@@ -99,13 +85,11 @@ impl ActiveCell {
         measured.flat_map(|measured| measured.provenance.keys()).any(|name| name.starts_with(BUILT_PREFIX))
     }
 
-    /// Adds an attempt.
     pub fn add(&mut self, evaluated: EvaluatedAttempt) {
         self.evaluated.push(evaluated);
         self.attempts_in_invocation += 1;
     }
 
-    /// Records that this invocation takes no more samples of it.
     pub(crate) fn end(&mut self) {
         self.ended = true;
     }
@@ -115,7 +99,6 @@ impl ActiveCell {
         self.ended
     }
 
-    /// Returns its next step.
     pub fn next(&self, sampling: &Sampling) -> NextStep {
         if let Some(reason) = self.end_reason(sampling) {
             return NextStep::Finish(reason);
@@ -141,7 +124,6 @@ impl ActiveCell {
         (0..).find(|number| !finished.contains(number)).unwrap_or_default()
     }
 
-    /// Returns why the cell takes no more samples, if so.
     fn end_reason(&self, sampling: &Sampling) -> Option<String> {
         if let Some(reason) = &self.planned.unsupported {
             return Some(format!("unsupported: {reason}"));

@@ -27,15 +27,12 @@ use crate::worker_pool::WorkerPool;
 pub struct RunContext {
     pub pool: WorkerPool,
     pub lost: BTreeSet<WorkerName>,
-    /// Other runs on the machines of the workers.
     pub other_runs: OtherRuns,
     pub sampling: Sampling,
     /// Becomes true when the user cancels the run.
     pub cancel: watch::Receiver<bool>,
     pub run: RunFolder,
-    /// The journal of the run folder.
     pub journal: Journal,
-    /// The state accumulated from the journal.
     pub history: History,
 }
 
@@ -102,7 +99,6 @@ impl RunContext {
         Ok(self.other_runs.add(record.other_runs))
     }
 
-    /// Adds the last console lines to the failure of a lost guest.
     async fn explain_failure(&self, failure: Failure) -> Failure {
         let Failure::Lost { worker, reason } = failure else { return failure };
         let reason = self.explain_loss(&worker, reason).await;
@@ -119,14 +115,12 @@ impl RunContext {
         if lines.is_empty() { reason } else { format!("{reason}; its console ends: {lines}") }
     }
 
-    /// Writes an event and adds it to the history.
     pub fn write(&mut self, event: JournalEvent) -> Result<(), RunError> {
         let line = self.journal.write(event)?;
         self.history.add(&self.run, &line, false);
         Ok(())
     }
 
-    /// Takes a sample with all role assignments.
     async fn take_sample(&self, cell: &mut ActiveCell, purpose: AttemptPurpose, sample: u32) -> AttemptResult {
         let mut prepared = std::mem::take(&mut cell.prepared);
         prepared.resize_with(cell.planned.roles.len(), || None);
@@ -158,7 +152,6 @@ impl RunContext {
             .collect()
     }
 
-    /// Creates the context of a number of concurrent role samples.
     fn attempt_context(&self, parts: usize) -> AttemptContext<'_> {
         let remaining = self.sampling.max_stdout.0.saturating_sub(self.history.stdout_bytes());
         let stdout_room = Bytes(remaining / parts.max(1) as u64);

@@ -18,12 +18,11 @@ pub(crate) struct CleanupReport {
 }
 
 impl CleanupReport {
-    /// The report of a cleanup that had nothing to do.
     pub(crate) fn clean() -> Self {
         Self { failures: Vec::new(), findings: Vec::new(), disturbances: Vec::new() }
     }
 
-    /// Tears down the groups of a site: kills their processes and reverts their changes.
+    /// Tears down the groups of a context: kills their processes and reverts their changes.
     pub(crate) async fn of_context(site: WorkerContext) -> Self {
         let mut report = Self::clean();
         for group in std::iter::once(site.group).chain(site.peers.into_iter().map(|peer| peer.group)) {
@@ -32,7 +31,6 @@ impl CleanupReport {
         report
     }
 
-    /// Tears down a group.
     pub(crate) async fn of_group(group: TeardownGroup) -> Self {
         let mut report = Self::clean();
         report.tear_down(group).await;

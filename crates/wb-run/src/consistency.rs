@@ -18,9 +18,6 @@ const SHA256: &str = " sha256";
 
 /// Refuses a cell that has samples with another definition, other files or other programs. Hashes that already differ
 /// among the earlier samples are ignored: the test itself changes them, as a file that it writes.
-///
-/// # Errors
-/// With the first difference, and if the folder cannot be read.
 pub fn check_definition(cell: &ActiveCell, run: &RunFolder) -> Result<(), RunError> {
     if !cell.has_finished() || cell.planned.unsupported.is_some() {
         return Ok(());
@@ -44,9 +41,6 @@ pub fn check_definition(cell: &ActiveCell, run: &RunFolder) -> Result<(), RunErr
 
 /// Builds the programs of a cell that has samples, and refuses the cell if the result differs from theirs. Programs
 /// that already differed between earlier builds are not compared. Returns the problems of cleaning up after the builds.
-///
-/// # Errors
-/// With the first program that differs.
 pub async fn check_build(
     cell: &ActiveCell,
     pool: &WorkerPool,
@@ -84,7 +78,6 @@ fn changed_hash<'a>(before: &BTreeSet<&'a str>, now: &str) -> Option<&'a str> {
     (*only != now).then_some(*only)
 }
 
-/// Returns the hashes of an item in the samples of a cell.
 fn sample_hashes<'a>(cell: &'a ActiveCell, item: &str, worker: &str) -> BTreeSet<&'a str> {
     let measured = cell.evaluated.iter().filter_map(|evaluated| evaluated.measurement.as_ref());
     measured.flat_map(|measured| hashes(&measured.provenance, item, worker)).collect()

@@ -78,9 +78,6 @@ pub(crate) fn record_states(run: &RunFolder, invocation: u32, states: &[serde_js
 }
 
 /// Records the console output of guests in a profile: `environment/console-INVOCATION@GUEST.log`.
-///
-/// # Errors
-/// If the run folder cannot be read or written.
 pub fn record_consoles(
     folder: &Path,
     profile: &ProfileName,

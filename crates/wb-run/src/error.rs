@@ -1,5 +1,3 @@
-//! Errors that end a run.
-
 use wb_agent::WorkerError;
 use wb_model::{CellId, DefinitionKey, WorkerName};
 use wb_record::RecordError;
@@ -7,10 +5,8 @@ use wb_record::RecordError;
 /// Error that ends a run. Everything recorded so far is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Reading or writing the run folder failed.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A request to a worker failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),
     #[error(transparent)]
@@ -18,7 +14,6 @@ pub enum RunError {
     /// The results cannot be written for publishing.
     #[error(transparent)]
     Study(#[from] wb_study::StudyError),
-    /// The sampling configuration cannot be serialised.
     #[error("cannot record the sampling of the plan: {0}")]
     Sampling(#[source] serde_json::Error),
     /// No machine offers this value of a knob.
@@ -28,12 +23,10 @@ pub enum RunError {
         knob: String,
         /// The machine that was queried first.
         host: WorkerName,
-        /// The invalid value, and what the machine offers.
         reason: String,
     },
     #[error("the worker `{worker}` is lost: {reason}")]
     Lost { worker: WorkerName, reason: String },
-    /// The folder has a cell of the same name with another definition.
     #[error("`{cell}` was measured in this folder with other parameters: {}", differences.join("; "))]
     Redefined {
         cell: Box<CellId>,
@@ -41,7 +34,6 @@ pub enum RunError {
         /// Each parameter that differs, with both values.
         differences: Vec<String>,
     },
-    /// The definition, one of its files or a program differs from what was measured in this folder.
     #[error("`{cell}` was measured in this folder with another {item} ({before}, now {now})")]
     Changed {
         cell: Box<CellId>,
@@ -54,14 +46,7 @@ pub enum RunError {
     #[error("`{cell}` was measured in this folder by {before}; now requested on {now}")]
     OtherWorkers { cell: Box<CellId>, before: String, now: String },
     #[error("`{cell}` was measured in this folder on another machine named `{worker}`: {before}, now {now}")]
-    OtherMachine {
-        cell: Box<CellId>,
-        worker: WorkerName,
-        /// Description of the previous machine.
-        before: String,
-        /// Description of the current machine.
-        now: String,
-    },
+    OtherMachine { cell: Box<CellId>, worker: WorkerName, before: String, now: String },
     /// A machine has changed, so that another cell would be measured beside the one with samples.
     #[error(
         "`{worker}` is not as it was when this folder was measured ({}): `{cell}` would be continued as `{in_its_place}`",
@@ -78,7 +63,6 @@ pub enum RunError {
     /// Two workers are on one machine: their samples would disturb each other and count as those of two machines.
     #[error("`{worker}` and `{other}` are the same machine")]
     SameMachine { worker: WorkerName, other: WorkerName },
-    /// Some parameters of a cell have no value yet.
     #[error("`{cell}` has open values: {open}")]
     OpenValues { cell: Box<CellId>, open: String },
 }

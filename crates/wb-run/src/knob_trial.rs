@@ -1,5 +1,5 @@
-//! Finds knobs that the kernel refuses, alone or together, before anything is measured: the values of each cell are set once and reverted,
-//! because only the kernel knows which of them it accepts together.
+//! Finds knobs that the kernel refuses, alone or together, before anything is measured: the values of each cell are set
+//! once and reverted, because only the kernel knows which of them it accepts together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,9 @@ use crate::worker_pool::WorkerPool;
 /// Values by knob (`NAME` or `NAME@TARGET`).
 type Combination = BTreeMap<String, String>;
 
-/// Marks cells as unsupported whose knobs cannot be set. Each combination is tried once on each worker, and only
-/// for cells without attempts: the knobs of others could be set. `test_cells` are the cells of the plan, in its order.
-///
-/// # Errors
-/// If a worker fails otherwise than by being lost, which its cells will report.
+/// Marks cells as unsupported whose knobs cannot be set. Each combination is tried once on each worker, and only for
+/// cells without attempts: the knobs of others could be set. A lost worker is no error here, because its cells report
+/// it. `test_cells` are the cells of the plan, in its order.
 pub(crate) async fn try_knobs(
     plan: &mut Plan,
     test_cells: &[Box<dyn TestCell>],

@@ -15,9 +15,8 @@ pub struct OtherRuns(BTreeSet<(WorkerName, AgentSession)>);
 
 impl OtherRuns {
     /// Announces this run on all its machines; returns the other runs that are active there, with a warning for each.
-    ///
-    /// # Errors
-    /// If two of its workers are on one machine: an agent then finds the announcement of another agent of this run.
+    /// Fails if two of its workers are on one machine: an agent then finds the announcement of another agent of this
+    /// run.
     pub(crate) async fn announce(pool: &WorkerPool) -> Result<(Self, Vec<String>), RunError> {
         let (mut runs, mut warnings) = (Self::default(), Vec::new());
         let mut own_announcements: BTreeMap<AgentSession, WorkerName> = BTreeMap::new();
@@ -55,7 +54,6 @@ impl OtherRuns {
     }
 }
 
-/// Returns the finding for a sample during which another run was active on the machine.
 pub(crate) fn finding(other: &AgentSession) -> String {
     format!("{OTHER_RUN}{other}")
 }

@@ -1,5 +1,3 @@
-//! Progress events of a run.
-
 use wb_model::{AttemptOutcome, AttemptPurpose, CellId, Metric};
 use wb_plan::TimeEstimate;
 
@@ -7,7 +5,6 @@ use wb_plan::TimeEstimate;
 #[derive(Debug, Clone)]
 pub enum Progress {
     Started {
-        /// Number of cells to measure.
         cells: usize,
         /// Number of cells that are complete already.
         complete: usize,
@@ -15,19 +12,16 @@ pub enum Progress {
         unsupported: Vec<(CellId, String)>,
         /// Estimated duration of the cells that have an estimate.
         duration: TimeEstimate,
-        /// Number of cells without an estimate.
         unestimated: usize,
     },
-    /// A note for the user.
     Note(String),
     /// A problem that does not end the run.
     Warning(String),
     AttemptStarted {
         cell: CellId,
         purpose: AttemptPurpose,
-        /// Number of the sample, from 0.
+        /// From 0.
         sample: u32,
-        /// Minimum number of samples of the cell.
         min_samples: usize,
         /// Estimated remaining time of the cell, in seconds.
         cell_seconds: f64,
@@ -37,16 +31,17 @@ pub enum Progress {
     AttemptEnded {
         cell: CellId,
         purpose: AttemptPurpose,
-        /// Number of the sample, from 0.
+        /// From 0.
         sample: u32,
         outcome: AttemptOutcome,
         /// Reason why its values are invalid, if they are.
         invalid: Option<String>,
         /// The primary metric and its value.
         value: Option<(Metric, f64)>,
-        /// Disturbances observed during the attempt.
         disturbances: Vec<String>,
     },
-    /// A cell takes no more samples.
-    CellEnded { cell: CellId, reason: String },
+    CellEnded {
+        cell: CellId,
+        reason: String,
+    },
 }

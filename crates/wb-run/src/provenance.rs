@@ -12,7 +12,6 @@ use wb_test::TestCell;
 use crate::RunError;
 use crate::worker_pool::{PooledWorker, WorkerPool};
 
-/// Programs found on the workers, and their features.
 #[derive(Debug, Default)]
 pub struct ToolInventory {
     found: BTreeMap<(WorkerName, String), Option<wb_agent::InstalledProgram>>,
@@ -69,7 +68,6 @@ impl ToolInventory {
         Ok(self.found.get(&key).is_some_and(Option::is_some))
     }
 
-    /// Tests whether a program has a feature, with caching.
     async fn has_feature(&mut self, file: &str, feature: &ProgramFeature, worker: &Worker) -> Result<bool, RunError> {
         let key = (worker.name().clone(), file.to_owned(), feature.name.clone());
         if let Some(is_supported) = self.features.get(&key) {
@@ -89,9 +87,7 @@ fn program_file<'a>(cell: &'a Cell, program: &'a str) -> &'a str {
 
 /// Looks up the programs that the plan's tests require. Marks a cell as unsupported if a program of it is missing, a
 /// knob of it cannot be set, or its worker is lost meanwhile. `test_cells` are the cells of the plan, in its order.
-///
-/// # Errors
-/// If no host offers the value of a knob: it is misspelt. What guests offer is known only once they run, when the
+/// Fails if no host offers the value of a knob: it is misspelt. What guests offer is known only once they run, when the
 /// earlier profiles may be measured already; their cells are marked instead.
 pub async fn check_requirements(
     plan: &mut Plan,

@@ -28,7 +28,6 @@ pub struct Publisher {
 pub type PublishTarget = Option<String>;
 
 impl Publisher {
-    /// Creates a publisher from the words of a command, the metadata of the run and the local controller.
     pub fn new(words: Vec<String>, metadata: BTreeMap<String, String>, controller: Controller) -> Self {
         Self { words, metadata, controller }
     }
@@ -63,9 +62,6 @@ impl Publisher {
     }
 
     /// Publishes the whole run if it has new results since it was last published; returns the recorded outcome.
-    ///
-    /// # Errors
-    /// If it cannot be recorded.
     pub async fn publish_run(
         &self,
         folder: &Path,
@@ -81,10 +77,6 @@ impl Publisher {
         Ok(Some(published))
     }
 
-    /// Ends the agent that runs the command.
-    ///
-    /// # Errors
-    /// If the agent has already ended.
     pub async fn close(self) -> Result<(), wb_agent::WorkerError> {
         self.controller.close().await
     }
@@ -131,7 +123,6 @@ fn variable_name(name: &str) -> String {
     name.chars().map(letter).collect()
 }
 
-/// Returns the first unused log number.
 fn next_log_number(run: &RunFolder) -> u32 {
     let is_free = |number: &u32| !run.path().join(format!("environment/publish-{number}.log")).exists();
     (0..).find(is_free).unwrap_or_default()

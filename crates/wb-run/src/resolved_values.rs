@@ -14,11 +14,9 @@ use crate::RunError;
 
 /// The workers to plan for in a folder that may have samples. `plan` expands the requested tests.
 ///
-/// If earlier samples are of cells that only the recorded machines have, the recorded properties are used again, as long
-/// as they differ in what varies without a change of the machine: its available memory.
-///
-/// # Errors
-/// If a machine has changed, or the folder cannot be read.
+/// If earlier samples are of cells that only the recorded machines have, the recorded properties are used again, as
+/// long as they differ in what varies without a change of the machine: its available memory. Fails if a machine has
+/// changed.
 pub fn keep_resolved_values<E>(
     folder: &Path,
     profile: &ProfileName,
@@ -76,7 +74,6 @@ fn orphans(run: &RunFolder, plan: &Plan) -> Result<BTreeSet<Identity>, RunError>
     Ok(attempted.filter(|cell| !planned.contains(cell) && serials.contains(&serial(&cell.0))).collect())
 }
 
-/// The workers with the facts of an invocation in place of the current ones.
 fn with_recorded_facts(now: &PlanWorkers, invocation: &Invocation) -> PlanWorkers {
     let mut workers = now.clone();
     for (name, facts) in &mut workers.workers {

@@ -36,9 +36,6 @@ pub fn check_keys(plan: &Plan, run: &RunFolder, history: &History) -> Result<(),
 
 /// Fills in the recorded facts of unreachable workers from the last invocation of a profile in a folder. A host that
 /// had guests is replaced by them.
-///
-/// # Errors
-/// If the folder cannot be read.
 pub fn restore_facts(folder: &Path, profile: &ProfileName, workers: &mut PlanWorkers) -> Result<(), RecordError> {
     let absent: Vec<WorkerName> =
         workers.workers.iter().filter(|(_, facts)| facts.is_err()).map(|(name, _)| name.clone()).collect();
@@ -187,7 +184,6 @@ fn format_machine(facts: &Facts) -> String {
     format!("{} with {} of {}", facts.hostname, pluralize(facts.cpus.len(), "CPU"), facts.cpu_model)
 }
 
-/// Formats the workers and roles of a cell.
 fn format_roles(roles: &[Roles]) -> String {
     if roles.is_empty() {
         return format!("`{}`", WorkerName::local());

@@ -37,12 +37,10 @@ pub(crate) struct RoleSample {
     pub(crate) prepared: PreparedContext,
 }
 
-/// Identifies a sample of a cell.
 #[derive(Clone, Copy)]
 pub(crate) struct SampleSpec {
     pub(crate) purpose: AttemptPurpose,
     pub(crate) sample: u32,
-    /// Calibrated work of the role assignment.
     pub(crate) work: Option<u64>,
 }
 
@@ -85,7 +83,6 @@ impl AttemptContext<'_> {
         (hashes, CleanupReport::of_context(context).await)
     }
 
-    /// Cleans up what was prepared for all samples of a cell.
     pub(crate) async fn clean_up(self, cell: &ActiveCell, prepared: PreparedContext) -> CleanupReport {
         let Some((context, prepared)) = prepared else { return CleanupReport::clean() };
         let result = cell.test_cell.cleanup(prepared, &context).await;
@@ -230,7 +227,6 @@ fn record_telemetry(record: &mut AttemptRecord, worker: &WorkerName, is_peer: bo
     record.other_runs.extend(other_runs.into_iter().map(|run| (worker.clone(), run)));
 }
 
-/// Returns the environment variables and program replacements of a cell's processes.
 fn process_environment(cell: &ActiveCell) -> Result<ProcessEnvironment, Failure> {
     let env = cell.test_cell.shared_params().setup.variables().map_err(Failure::refused)?;
     Ok(ProcessEnvironment { env, programs: cell.planned.programs.clone() })

@@ -27,11 +27,9 @@ use crate::{Progress, RunError, consistency, environment, knob_trial, resume};
 pub struct RunSpec<'a> {
     /// The run folder, new or to be resumed.
     pub folder: &'a Path,
-    /// The plan with its cells.
     pub plan: Plan,
     /// Name of the plan, or the tests as given on the command line.
     pub plan_name: String,
-    /// Text of the plan file, if there is one.
     pub plan_text: Option<String>,
     /// Command line, secrets masked.
     pub command: Vec<String>,
@@ -39,12 +37,9 @@ pub struct RunSpec<'a> {
     pub seed: u64,
     /// Inventory parameters of the hosts.
     pub hosts: BTreeMap<WorkerName, serde_json::Value>,
-    /// Metadata of the run given by the user.
     pub metadata: BTreeMap<String, String>,
     pub version: &'a str,
-    /// Hash of this program's binary.
     pub program_sha256: String,
-    /// Hash of that of its agents.
     pub agent_sha256: String,
     pub registry: &'a Registry,
     pub pool: WorkerPool,
@@ -52,11 +47,9 @@ pub struct RunSpec<'a> {
     pub host_states: Vec<serde_json::Value>,
     /// Becomes true when the user cancels the run.
     pub cancel: watch::Receiver<bool>,
-    /// Stopping rule that compares cells while they are measured.
     pub stopping_rule: Option<&'a StoppingRule>,
     /// Publishes each test when its last cell has ended.
     pub publisher: Option<&'a Publisher>,
-    /// Records the inputs of the run that are outside of its folder.
     pub input_recorder: Option<&'a InputRecorder<'a>>,
 }
 
@@ -67,9 +60,8 @@ pub type StoppingRule = dyn Fn(&[ActiveCell], usize) -> StoppingDecision + Send 
 /// What a stopping rule decides about a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoppingDecision {
-    /// Take the next sample.
     Continue,
-    /// Let cells take theirs that have fewer, after an interruption or a failure.
+    /// Let cells with fewer samples catch up, after an interruption or a failure.
     Wait,
     /// No more samples are needed, for this reason.
     Finish(String),
@@ -79,14 +71,12 @@ pub enum StoppingDecision {
 /// invocation is written and nothing is measured yet. Returns a warning if they cannot be recorded.
 pub type InputRecorder<'a> = dyn Fn(&RunFolder) -> Option<String> + Send + Sync + 'a;
 
-/// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunEnd {
     /// Every cell is measured as far as its rule and limits allow.
     Finished,
     /// The user cancelled; the same command resumes the run.
     Interrupted,
-    /// Nothing to do: every cell was complete already.
     AlreadyComplete,
 }
 
@@ -299,7 +289,6 @@ fn is_local(roles: &[Roles]) -> bool {
     all_workers(roles).into_iter().all(|worker| *worker == WorkerName::local())
 }
 
-/// Returns the parameters to record, with secrets masked.
 fn mask_params(params: &Params) -> Params {
     let masked = |(name, value): (&String, &ParamValue)| {
         (name.clone(), map_texts(value, &|text| secrets::mask_param(name, text)))
@@ -307,7 +296,6 @@ fn mask_params(params: &Params) -> Params {
     params.iter().map(masked).collect()
 }
 
-/// Applies a function to each text in a value.
 fn map_texts(value: &ParamValue, change: &dyn Fn(&str) -> String) -> ParamValue {
     match value {
         ParamValue::Text(text) => ParamValue::Text(change(text)),
@@ -323,7 +311,6 @@ enum Step {
     Finish(String),
 }
 
-/// Returns the next step of a cell, which the external stopping rule may end.
 fn next(cells: &[ActiveCell], index: usize, stopping_rule: Option<&StoppingRule>, sampling: &Sampling) -> Step {
     match cells[index].next(sampling) {
         NextStep::Attempt(purpose, sample) => {
@@ -366,11 +353,9 @@ fn blocks(cells: &[Cell]) -> Vec<Block> {
     (0..=last).map(block).collect()
 }
 
-/// The sampling loop of a run.
 struct SampleLoop<'a, W> {
     context: RunContext,
     cells: Vec<ActiveCell>,
-    /// Indices of the cells that have ended.
     ended: BTreeSet<usize>,
     stopping_rule: Option<&'a StoppingRule>,
     publisher: Option<&'a Publisher>,
@@ -401,7 +386,6 @@ impl<W: FnMut(Progress)> Sampler for SampleLoop<'_, W> {
     }
 }
 
-/// Returns the warning for a worker whose environment was not recorded.
 fn missing_environment_warning(worker: &WorkerName, reason: &str, moment: &str) -> String {
     format!("the worker `{worker}` is lost: {reason}; its environment {moment} is not recorded")
 }
@@ -531,7 +515,6 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         self.context.write(JournalEvent::Published(published))
     }
 
-    /// Publishes all tests that are due.
     async fn publish_pending(&mut self) -> Result<(), RunError> {
         let cells: BTreeMap<String, CellId> =
             self.cells.iter().map(|cell| (test_of(&cell.planned.id), cell.planned.id.clone())).collect();

@@ -8,16 +8,13 @@ use wb_plan::SamplingOrder;
 /// Result of one turn of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// The cell needs another turn.
     Again,
     Done,
-    /// The schedule ends.
     Stop,
 }
 
 /// Takes the samples of a schedule.
 pub trait Sampler {
-    /// Error that ends the schedule.
     type Error;
 
     /// Takes one sample of a cell, and its warm-ups before the first one.

@@ -15,7 +15,6 @@ const STEP: &str = "the end of the tools";
 /// How long a tool may take to print its results and exit.
 const EXIT_TIMEOUT: Nanos = Nanos(5_000_000_000);
 
-/// The running tools of a sample.
 pub struct RunningTools {
     group: TeardownGroup,
     tools: Vec<(String, Process)>,

@@ -8,7 +8,6 @@ use wb_model::roles::all_workers;
 use wb_model::{Facts, WorkerName};
 use wb_plan::{Cell, PlanWorkers};
 
-/// A worker of a run.
 #[derive(Debug, Clone)]
 pub struct PooledWorker {
     pub worker: Worker,
@@ -47,30 +46,24 @@ impl PooledWorker {
     }
 }
 
-/// The workers of a run.
 #[derive(Debug, Clone, Default)]
 pub struct WorkerPool {
-    /// The workers, in the order given.
+    /// In the order given.
     pub workers: Vec<PooledWorker>,
     /// Unreachable workers, with the reason.
     pub unreachable: BTreeMap<WorkerName, String>,
     /// Hosts of the guests in the pool; they run no workload themselves.
     pub vm_hosts: Vec<PooledWorker>,
-    /// Groups of workers, by name.
     pub groups: BTreeMap<String, Vec<WorkerName>>,
 }
 
 impl WorkerPool {
-    /// Creates a pool with a single worker.
     pub fn single(member: PooledWorker) -> Self {
         Self { workers: vec![member], ..Self::default() }
     }
 
     /// Reads the facts of all workers again, since whatever was done to their machines may have changed them: setup
     /// scripts, settings of a profile, kernel parameters, reboots. Lost workers are removed.
-    ///
-    /// # Errors
-    /// If a worker refuses.
     pub async fn read_facts(&mut self) -> Result<(), WorkerError> {
         let mut lost = Vec::new();
         for member in &mut self.workers {
@@ -84,7 +77,6 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// Describes the workers for planning.
     pub fn plan_workers(&self) -> PlanWorkers {
         let available =
             self.workers.iter().map(|member| (member.worker.name().clone(), Ok(Facts::clone(&member.facts))));
@@ -96,13 +88,11 @@ impl WorkerPool {
         }
     }
 
-    /// Removes a worker from the pool and records the reason.
     pub fn remove(&mut self, name: &WorkerName, reason: String) {
         self.workers.retain(|member| member.worker.name() != name);
         self.unreachable.insert(name.clone(), reason);
     }
 
-    /// Returns the worker with this name.
     pub fn get(&self, name: &WorkerName) -> Option<&PooledWorker> {
         self.workers.iter().find(|member| member.worker.name() == name)
     }

@@ -13,22 +13,15 @@ use wb_workloads::net::Net;
 use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 
-/// How to resolve an invalid definition.
 pub(crate) const HELP: &str = "fix or remove the file; docs/tests.md describes the format";
 
 /// The registry of tests. An unreadable definition causes a warning and is skipped.
-///
-/// # Errors
-/// When a folder cannot be read.
 pub fn registry(tests_d: &[PathBuf], beside_plan: Option<&Path>, events: &EventSink) -> Result<Registry, SessionError> {
     registry_for(&[], tests_d, beside_plan, events)
 }
 
 /// The registry of tests for the results of a run, with the tests that it recorded. An unreadable definition causes a
 /// warning and is skipped.
-///
-/// # Errors
-/// When a folder cannot be read.
 pub fn registry_of_run(run: &RunFolder, tests_d: &[PathBuf], events: &EventSink) -> Result<Registry, SessionError> {
     let mut registry = wb_tests::built_in();
     let mut unreadable = Vec::new();
@@ -43,15 +36,11 @@ pub fn registry_of_run(run: &RunFolder, tests_d: &[PathBuf], events: &EventSink)
     Ok(registry)
 }
 
-/// The folder of the user's definitions, if there is one.
 fn user_folder() -> Option<PathBuf> {
     wb_sys::user_folders::config().map(|config| config.join("tests.d")).filter(|folder| folder.is_dir())
 }
 
 /// The registry of tests. An unreadable definition is an error if it may define one of the requested tests.
-///
-/// # Errors
-/// When a folder or such a definition cannot be read.
 pub fn registry_for(
     requested: &[&str],
     tests_d: &[PathBuf],
@@ -106,9 +95,6 @@ fn definition_error(error: DefinitionError) -> SessionError {
 }
 
 /// Studies a run as `weighbridge study` does, without writing the results.
-///
-/// # Errors
-/// The message of the error that prevents it.
 pub fn study_in_memory(run: &RunFolder, events: &EventSink) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
     let registry = registry_of_run(run, &[], events).map_err(|error| error.to_string())?;
     wb_study::render_results(run, &registry).map_err(|error| error.to_string())

@@ -1,5 +1,3 @@
-//! Errors that end a session.
-
 use std::path::{Path, PathBuf};
 
 use wb_diagnostics::{Diagnostic, Diagnostics};
@@ -16,26 +14,20 @@ pub enum SessionError {
     /// Errors in a plan, an inventory, a profile, a definition, or an argument.
     #[error(transparent)]
     Text(#[from] Diagnostics),
-    /// A run folder that cannot be read or written.
     #[error(transparent)]
     Record(#[from] wb_record::RecordError),
     #[error(transparent)]
     Run(#[from] wb_run::RunError),
-    /// A run that cannot be studied.
     #[error(transparent)]
     Study(#[from] wb_study::StudyError),
     #[error(transparent)]
     Worker(#[from] wb_agent::WorkerError),
-    /// A device that benches cannot be run on.
     #[error(transparent)]
     Contention(#[from] wb_contention_worker::ContentionError),
-    /// Builds that cannot be read.
     #[error(transparent)]
     Source(#[from] wb_compare::SourceError),
-    /// No nearest build could be determined.
     #[error(transparent)]
     Nearest(#[from] wb_compare::run_perf::nearest::NearestError),
-    /// A file that cannot be read or written, or a program that cannot be run.
     #[error("cannot {operation} {subject}: {source}")]
     File {
         /// The operation: `read`, `write`, `run`.
@@ -44,42 +36,28 @@ pub enum SessionError {
         subject: String,
         source: std::io::Error,
     },
-    /// The program of workers cannot be used.
     #[error(transparent)]
     WorkerProgram(#[from] WorkerProgramError),
-    /// A host that cannot be reached.
     #[error(transparent)]
     Fleet(#[from] wb_fleet::FleetError),
-    /// Hosts on which nothing can be measured as requested.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A host that did not reboot as requested.
     #[error(transparent)]
     Reboot(#[from] wb_profile::reboot::RebootError),
-    /// An unknown or invalid profile.
     #[error(transparent)]
     InvalidProfile(ProfileSelectionError),
-    /// A profile that could not be applied to a host.
     #[error(transparent)]
     ProfileNotApplied(#[from] wb_profile::ProfileError),
-    /// A host on which changes of a run remain.
     #[error("`{host}`: {still}")]
-    StillChanged {
-        host: wb_model::WorkerName,
-        /// What is still changed, and why.
-        still: wb_agent::UnrevertedChanges,
-    },
+    StillChanged { host: wb_model::WorkerName, still: wb_agent::UnrevertedChanges },
     #[error(transparent)]
     Provisioner(#[from] wb_profile::provision::ParseProvisionerError),
-    /// A setup script that cannot be read.
     #[error(transparent)]
     Script(#[from] wb_profile::script::ReadScriptError),
-    /// An invalid definition of a test.
     #[error(transparent)]
     Definition(wb_declarative::DefinitionError),
     #[error("{}: {reason}", .path.display())]
     KnobSet { path: PathBuf, reason: String },
-    /// A secret that cannot be protected.
     #[error(transparent)]
     Secret(#[from] crate::secrets::SecretError),
     #[error("no such program: `{0}`, which would publish the run")]
@@ -91,10 +69,8 @@ pub enum SessionError {
         /// What the cells have instead.
         help: String,
     },
-    /// A plan without cells.
     #[error("{}", describe_empty_plan(.patterns, *.skipped))]
     EmptyPlan {
-        /// The name of the plan.
         plan: String,
         /// The patterns of which a cell must match one.
         patterns: Vec<String>,
@@ -110,22 +86,18 @@ pub enum SessionError {
     },
     #[error("`{command}` measures in one profile, but {profiles} were given")]
     SeveralProfiles { command: &'static str, profiles: usize },
-    /// A profile that is defined differently now than when the folder was measured.
     #[error("{} was measured with a different definition of profile `{profile}`", .folder.display())]
     RedefinedProfile { folder: PathBuf, profile: wb_model::ProfileName },
     #[error("cannot record the profile: {0}")]
     UnrecordableProfile(#[source] serde_json::Error),
-    /// The user interrupted the preparation.
     #[error("interrupted before anything was measured")]
     Interrupted {
         folder: PathBuf,
         /// Whether the user gave the folder with `--into`.
         is_folder_given: bool,
     },
-    /// A bisection that cannot be started or continued.
     #[error(transparent)]
     Bisect(#[from] BisectError),
-    /// An experiment with variants that cannot be made or evaluated.
     #[error(transparent)]
     Variants(#[from] VariantsError),
 }
@@ -153,9 +125,7 @@ pub enum ErrorClass {
     Failure,
     /// Something could not be measured as requested.
     Incomplete,
-    /// There was nothing to do.
     NothingToDo,
-    /// The user interrupted the session.
     Interrupted,
 }
 
@@ -165,7 +135,6 @@ impl SessionError {
         move |source| Self::File { operation, subject: format!("`{}`", path.display()), source }
     }
 
-    /// What the error means for the command that it ends.
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::EmptyPlan { .. } | Self::UnmatchedSelection { .. } => ErrorClass::NothingToDo,

@@ -16,12 +16,10 @@ use wb_run::preparation::SetupEvent;
 use crate::bisect::RevisionVerdict;
 use crate::error::SessionError;
 
-/// Something that happens in a session.
 #[derive(Debug)]
 pub enum SessionEvent {
     /// An error that does not end the session.
     Warning(SessionError),
-    /// A definition that cannot be read and is skipped.
     DefinitionSkipped(DefinitionError),
     /// A pattern of `--select` that matches no cell, although others do.
     UnmatchedPattern(String),
@@ -30,27 +28,22 @@ pub enum SessionEvent {
         test: TestName,
         /// Number of its cells (combinations of its parameters, on their workers) with this shortfall.
         cells: usize,
-        /// Number of samples that fit, and the required number.
         shortfall: Shortfall,
         /// The budget per cell, in seconds.
         budget_seconds: f64,
         /// How the user makes the samples shorter, as an imperative; `None` if nothing does.
         shortening: Option<&'static str>,
     },
-    /// The metadata key with which run-perf requests publishing is given without `--publish`, and has no effect.
+    /// A metadata key that requests publishing in run-perf; without `--publish` it has no effect.
     PublishMetadataIgnored(&'static str),
-    /// Something that happens on a host.
     Host(WorkerName, HostEvent),
-    /// Progress of the preparation of hosts.
     Preparation(SetupEvent),
-    /// A run starts in a profile (settings applied to the hosts) and is recorded in this folder.
+    /// A run starts in a profile, recorded in this folder.
     RunStarted(PathBuf),
     RunProgress(Box<wb_run::Progress>),
-    /// The run in a profile has ended.
     RunEnded,
     /// An error ends the session after measuring has started; its results so far are kept in this folder.
     ResultsKeptAfterError(PathBuf),
-    /// The user interrupted the session, which can be resumed.
     Interrupted {
         folder: PathBuf,
         /// Whether the user gave the folder with `--into`.
@@ -60,16 +53,13 @@ pub enum SessionEvent {
     NotPublished(String),
     /// An endpoint of a bisection (its good or its bad revision) is about to be measured: described on one line.
     MeasuringEndpoint(String),
-    /// The endpoints of a bisection differ.
     EndpointsDiffer {
         /// The primary checks (statistics of metrics) in which they differ.
         checks: Vec<String>,
         /// Whether an endpoint has a single run, whose run-to-run variation is unknown.
         single_run: bool,
     },
-    /// A revision of a bisection has a verdict.
     RevisionClassified {
-        /// The revision.
         name: String,
         verdict: RevisionVerdict,
     },
@@ -77,12 +67,10 @@ pub enum SessionEvent {
     BisectionInterrupted(PathBuf),
 }
 
-/// Something that happens on a host.
 #[derive(Debug)]
 pub enum HostEvent {
     /// Progress of the transfer of the program to it.
     Transfer(Transfer),
-    /// It is connected, with a warning.
     ConnectWarning(ConnectWarning),
     /// A parameter configured for it, such as its number of CPUs, differs from the detected one.
     ParamMismatch(HostParamMismatch),
@@ -94,7 +82,6 @@ pub enum HostEvent {
     ProfileObstacle(ProfileName, Box<ProfileErrorKind>),
     /// A slow step of applying a profile begins.
     ProfileStep(String),
-    /// It does not support these settings of a profile.
     UnsupportedSettings(Vec<KnobResult>),
     /// A change of a profile was not reverted, because somebody else had changed the setting.
     RevertConflict(RevertedChange),
@@ -105,7 +92,7 @@ pub enum HostEvent {
 pub struct EventSink(Option<Arc<dyn Fn(SessionEvent) + Send + Sync>>);
 
 impl EventSink {
-    /// Creates a receiver from a function, which must not block.
+    /// `receive` must not block.
     pub fn new(receive: impl Fn(SessionEvent) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(receive)))
     }
@@ -120,7 +107,6 @@ impl EventSink {
         self.emit(SessionEvent::Host(host.clone(), event));
     }
 
-    /// Reports an error that does not end the session.
     pub(crate) fn warn(&self, error: impl Into<SessionError>) {
         self.emit(SessionEvent::Warning(error.into()));
     }

@@ -34,9 +34,6 @@ impl HashedFile {
 
 /// The hash of an executable: that in the cache (a folder and the name of a file) if it is of this file, otherwise the
 /// computed one, which is cached if that is possible.
-///
-/// # Errors
-/// If the executable cannot be read.
 pub(crate) fn hash(executable: File, cache: Option<(&Path, &str)>) -> io::Result<Sha256> {
     let metadata = executable.metadata()?;
     if let Some(hash) = cache.and_then(|(folder, name)| read(folder, name, &metadata)) {

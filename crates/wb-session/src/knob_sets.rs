@@ -6,20 +6,15 @@ use wb_knobs::KnobSet;
 
 use crate::error::SessionError;
 
-/// The folder of the user's sets.
 fn sets_folder() -> Option<PathBuf> {
     Some(wb_sys::user_folders::config()?.join("knobs.d"))
 }
 
-/// The file of a set of the user's, if it exists.
 pub fn user_set_file(name: &str) -> Option<PathBuf> {
     sets_folder().map(|folder| folder.join(format!("{name}.toml"))).filter(|file| file.is_file())
 }
 
 /// All sets: built-in ones and the user's, which override built-in ones of the same name.
-///
-/// # Errors
-/// When a file of the user's is unreadable or invalid.
 pub fn all_sets() -> Result<Vec<KnobSet>, SessionError> {
     let mut sets = KnobSet::builtin();
     for path in sets_folder().map_or(Ok(Vec::new()), |folder| set_files(&folder))? {
@@ -30,7 +25,7 @@ pub fn all_sets() -> Result<Vec<KnobSet>, SessionError> {
     Ok(sets)
 }
 
-/// The set files in a folder, sorted by name; none if the folder does not exist.
+/// Sorted by name; none if the folder does not exist.
 fn set_files(folder: &Path) -> Result<Vec<PathBuf>, SessionError> {
     let cannot_read = SessionError::file("read", folder);
     let entries = match std::fs::read_dir(folder) {
@@ -44,9 +39,6 @@ fn set_files(folder: &Path) -> Result<Vec<PathBuf>, SessionError> {
 }
 
 /// Reads a set, which is named after its file.
-///
-/// # Errors
-/// When the file is unreadable or invalid.
 pub fn read_set(path: &Path) -> Result<KnobSet, SessionError> {
     let text = std::fs::read_to_string(path).map_err(SessionError::file("read", path))?;
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();

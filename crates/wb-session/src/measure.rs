@@ -28,18 +28,13 @@ use crate::worker_program::worker_program_hash;
 
 /// A measurement session: the tests, the hosts and the run folder.
 pub struct MeasureSession<'a> {
-    /// The requested tests and sampling.
     pub(crate) request: &'a MeasureRequest,
-    /// Where it measures and records.
     pub(crate) options: &'a SessionOptions,
     pub(crate) metadata: BTreeMap<String, String>,
-    /// Preparation of hosts and workers.
     pub(crate) preparation: HostPreparation,
-    /// How the run is published, if at all.
     publish: Option<PublishConfig>,
     /// Decides after each sample whether a cell needs more.
     pub(crate) stopping_rule: Option<&'a StoppingRule>,
-    /// Records the programs and files that the tests use.
     pub(crate) input_recorder: Option<&'a InputRecorder<'a>>,
     /// Name of the command, if it measures in only one profile.
     pub(crate) single_profile_command: Option<&'static str>,
@@ -63,10 +58,6 @@ pub(crate) fn require_same_plan(folder: &Path, request: &MeasureRequest) -> Resu
 }
 
 impl<'a> MeasureSession<'a> {
-    /// Creates a session.
-    ///
-    /// # Errors
-    /// When a secret cannot be protected, or the preparation or publishing is invalid.
     pub fn new(
         request: &'a MeasureRequest,
         options: &'a SessionOptions,
@@ -101,15 +92,11 @@ impl<'a> MeasureSession<'a> {
         Self { input_recorder: recorder, ..self }
     }
 
-    /// The run folder.
     pub(crate) fn folder(&self) -> &'a Path {
         &self.options.run_folder.path
     }
 
     /// Makes the plan for the hosts in each profile, and measures it; then evaluates and writes the results.
-    ///
-    /// # Errors
-    /// When no host can be measured, the folder belongs to another run, or the run fails.
     pub fn run(
         self,
         mut plan: impl FnMut(&PlanWorkers, &NamedProfile) -> Result<Plan, SessionError>,
@@ -175,7 +162,6 @@ impl<'a> MeasureSession<'a> {
         }
     }
 
-    /// The error of a session that the user interrupted before its first invocation.
     fn interrupted(&self) -> SessionError {
         let RunFolderOptions { path, is_given, .. } = &self.options.run_folder;
         SessionError::Interrupted { folder: path.clone(), is_folder_given: *is_given }
@@ -252,7 +238,6 @@ impl<'a> MeasureSession<'a> {
         })
     }
 
-    /// Reports hosts to which a later profile cannot be applied.
     fn report_obstacles(&self, preflights: Vec<Preflight>) {
         for Preflight { profile, host, obstacles, .. } in preflights {
             for obstacle in obstacles {
@@ -275,7 +260,6 @@ fn require_known_knob_values(mut preflights: Vec<Preflight>) -> Result<Vec<Prefl
     Ok(preflights)
 }
 
-/// SHA-256 of the programs of a session.
 pub(crate) struct ProgramHashes {
     pub(crate) weighbridge: String,
     pub(crate) agent: String,
@@ -286,15 +270,12 @@ pub(crate) struct SessionContext<'a> {
     pub(crate) publisher: Option<&'a Publisher>,
     pub(crate) programs: ProgramHashes,
     pub(crate) cancel: watch::Receiver<bool>,
-    /// Whether any of the profiles has kernel arguments.
     pub(crate) has_kernel_arguments: bool,
     /// Address and parameters of hosts, as recorded.
     pub(crate) hosts: BTreeMap<WorkerName, serde_json::Value>,
-    /// What to do when a profile cannot be applied to any host.
     pub(crate) failure_policy: ProfileFailurePolicy,
 }
 
-/// Combined outcome of the runs in all profiles.
 pub(crate) struct SessionOutcome {
     pub(crate) has_started: bool,
     pub(crate) end: RunEnd,

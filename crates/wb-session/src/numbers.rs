@@ -33,17 +33,14 @@ pub fn whole_number_to<T: TryFrom<u64>, const LEAST: u64, const MOST: u64>(text:
     })
 }
 
-/// Parses a finite number of 0 or more.
 pub fn parse_non_negative(text: &str) -> Result<f64, String> {
     finite(text).filter(|value| *value >= 0.0).ok_or_else(|| "expected a number of 0 or more".to_owned())
 }
 
-/// Parses a finite number above 0.
 pub fn parse_positive(text: &str) -> Result<f64, String> {
     finite(text).filter(|value| *value > 0.0).ok_or_else(|| "expected a number above 0".to_owned())
 }
 
-/// Parses a number from 0 to 1.
 pub fn parse_fraction(text: &str) -> Result<f64, String> {
     finite(text).filter(|value| (0.0..=1.0).contains(value)).ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }

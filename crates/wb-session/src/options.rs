@@ -23,7 +23,6 @@ pub struct HostSelection {
 }
 
 impl HostSelection {
-    /// Whether any host or inventory was given.
     pub fn is_given(&self) -> bool {
         !self.hosts.is_empty() || self.inventory.is_some()
     }
@@ -55,7 +54,6 @@ pub struct HostOptions {
 }
 
 impl From<HostSelection> for HostOptions {
-    /// A selection of hosts without parameters or profiles.
     fn from(selection: HostSelection) -> Self {
         Self { selection, ..Self::default() }
     }
@@ -97,11 +95,10 @@ pub struct PreparationOptions {
 /// The run folder, and what is recorded and published with it.
 #[derive(Debug, Clone)]
 pub struct RunFolderOptions {
-    /// The folder; an existing one is resumed.
+    /// An existing folder is resumed.
     pub path: PathBuf,
     /// Whether the user gave the folder, rather than leaving its name to [`new_run_folder`].
     pub is_given: bool,
-    /// Metadata to record with the run.
     pub metadata: Vec<(String, String)>,
     /// Command line that publishes results; overrides that of the plan.
     pub publish: Option<String>,
@@ -131,7 +128,6 @@ pub fn parse_text_path(text: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(text))
 }
 
-/// Parses the path of an existing folder.
 pub fn parse_existing_folder(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if path.is_dir() { Ok(path) } else { Err("no such folder".to_owned()) }

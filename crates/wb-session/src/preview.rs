@@ -12,9 +12,6 @@ use crate::hosts::ConnectedHosts;
 use crate::request::MeasureRequest;
 
 /// Plans for each profile without a worker, so values that depend on it stay unresolved.
-///
-/// # Errors
-/// When a request is invalid, or no cell is left.
 pub fn plan_without_workers(
     request: &MeasureRequest,
     profiles: &[NamedProfile],
@@ -26,9 +23,6 @@ pub fn plan_without_workers(
 
 /// Plans for the hosts in each profile, after checking the profile without changing anything. Returns the results of
 /// these checks too.
-///
-/// # Errors
-/// When a host cannot be checked, a request is invalid, or no cell is left.
 pub async fn plan_on_hosts(
     request: &MeasureRequest,
     profiles: &[NamedProfile],

@@ -156,8 +156,8 @@ impl MeasureSession<'_> {
         // Without workers, planning reports why there are none.
         if !state.pool.workers.is_empty() {
             self.preparation.set_up_workers(self.folder(), &mut state.pool, &self.events).await?;
-            // The last action before the plan: whatever prepared the machines may have changed them.
-            // After every preparation: the plan is made from them.
+            // The last action before the plan, which is made from the facts: whatever prepared the machines may have
+            // changed them.
             state.pool.read_facts().await?;
             require_any_host(&state.pool)?;
         }
@@ -208,13 +208,11 @@ async fn run_until_cancelled<T>(future: impl Future<Output = T>, mut cancel: wat
     }
 }
 
-/// A profile as recorded, with secrets masked.
 fn mask_profile(profile: &Profile) -> Result<Profile, SessionError> {
     let masked = serde_json::to_value(profile.without_secrets()).map(mask_declared_json);
     masked.and_then(serde_json::from_value).map_err(SessionError::UnrecordableProfile)
 }
 
-/// The user's metadata as recorded, with secrets masked.
 pub(crate) fn mask_metadata(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let masked_entry = |(name, value): (&String, &String)| (name.clone(), mask_value(name, value));
     metadata.iter().map(masked_entry).collect()

@@ -8,9 +8,6 @@ use crate::error::SessionError;
 use crate::hash_cache;
 
 /// Creates the single-threaded runtime of the control plane.
-///
-/// # Errors
-/// When the system refuses its resources.
 pub fn runtime() -> Result<tokio::runtime::Runtime, SessionError> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|source| SessionError::File {
         operation: "start",
@@ -19,10 +16,6 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, SessionError> {
     })
 }
 
-/// Path of this program's executable.
-///
-/// # Errors
-/// When the system does not report it.
 pub fn current_program() -> Result<PathBuf, SessionError> {
     std::env::current_exe().map_err(|source| SessionError::File {
         operation: "locate",
@@ -34,10 +27,6 @@ pub fn current_program() -> Result<PathBuf, SessionError> {
 /// This program's executable as it runs, also if its path has another file by now.
 pub(crate) const RUNNING_PROGRAM: &str = "/proc/self/exe";
 
-/// SHA-256 of this program's executable.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn current_program_hash() -> Result<String, SessionError> {
     hash_program(Path::new(RUNNING_PROGRAM), "program-hash.json")
 }

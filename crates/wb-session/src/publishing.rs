@@ -19,7 +19,6 @@ use crate::worker_program::worker_program;
 /// run-perf's name for publishing to pbench's server.
 const RUN_PERF_KEY: &str = "pbench_server_publish";
 
-/// How a run is published.
 pub(crate) struct PublishConfig {
     words: Vec<String>,
     metadata: BTreeMap<String, String>,
@@ -31,17 +30,12 @@ pub enum PublishState {
     NotRequested,
     /// Everything had been published before.
     UpToDate,
-    /// Everything is now published.
     Done,
-    /// Something could not be published.
     Incomplete,
 }
 
 impl PublishConfig {
-    /// Reads a command line; none if nothing is to be published.
-    ///
-    /// # Errors
-    /// When its program does not exist on this machine.
+    /// None if nothing is to be published.
     pub(crate) fn new(
         line: Option<&str>,
         metadata: &BTreeMap<String, String>,
@@ -64,9 +58,6 @@ impl PublishConfig {
 }
 
 /// Requires that the program of a publishing command exists on this machine.
-///
-/// # Errors
-/// When it does not.
 pub fn require_program(words: &[String]) -> Result<(), SessionError> {
     match words.first().filter(|program| !is_program(program)) {
         None => Ok(()),

@@ -9,7 +9,6 @@ use crate::error::SessionError;
 
 /// Time limit for a command on a machine.
 const COMMAND_TIMEOUT: Nanos = Nanos(600_000_000_000);
-/// Maximum size of its output.
 const MAX_OUTPUT: Bytes = Bytes(64 << 20);
 
 /// A command-line argument for another machine.
@@ -22,16 +21,12 @@ pub enum RemoteArgument {
 }
 
 impl RemoteArgument {
-    /// An argument that is passed as it is.
     pub fn plain(word: &str) -> Self {
         Self::Plain(word.to_owned())
     }
 }
 
 /// Uploads the files and runs the agent's program on a machine to completion. The inner result is that of the machine.
-///
-/// # Errors
-/// When a local file cannot be read.
 pub async fn upload_and_run(
     worker: &Worker,
     words: &[RemoteArgument],

@@ -13,26 +13,20 @@ use crate::event::{EventSink, SessionEvent};
 /// Placeholder for the requested tests in the test list of a profile.
 const REQUESTED_TESTS: &str = "$@";
 
-/// What to measure.
 pub struct MeasureRequest {
     /// The name of the plan, or the tests as given, with secrets masked.
     pub name: String,
     /// The text of the plan, if there is one.
     pub text: Option<String>,
-    /// The publishing command of the plan.
     pub publish: Option<String>,
     pub requests: Vec<Request>,
     pub sampling: Sampling,
-    /// Which cells to measure.
     pub selection: Selection,
     pub registry: Registry,
 }
 
 impl MeasureRequest {
     /// Makes the plan for these workers in a profile, and warns if the time budget is too small.
-    ///
-    /// # Errors
-    /// When a request is invalid, or no cell is left.
     pub fn plan(
         &self,
         workers: Option<&PlanWorkers>,
@@ -79,9 +73,6 @@ impl MeasureRequest {
     }
 
     /// Expands the requests into cells, without warnings; the plan may be empty.
-    ///
-    /// # Errors
-    /// When a request is invalid.
     pub fn expand(&self, workers: Option<&PlanWorkers>, named: &NamedProfile) -> Result<Plan, SessionError> {
         let requests = self.profile_requests(named)?;
         Ok(wb_plan::expand(&requests, &self.sampling, &self.registry, workers, &named.name, &self.selection)?)

@@ -11,7 +11,6 @@ pub struct MeasureResult {
     pub end: RunEnd,
     /// The study of everything in the folder.
     pub study: Study,
-    /// How much of the run is published.
     pub published: PublishState,
     /// Number of cells that are incomplete, and known to be.
     pub expected_failures: usize,
@@ -19,14 +18,11 @@ pub struct MeasureResult {
     pub(crate) failed_profiles: usize,
 }
 
-/// Whether a session reached its goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStatus {
     /// Everything is measured and published as requested.
     Complete,
-    /// Something could not be measured or published.
     Incomplete,
-    /// The user interrupted the session.
     Interrupted,
 }
 
@@ -36,7 +32,6 @@ impl MeasureResult {
         self.study.cells.iter().filter(|cell| cell.outcome.is_incomplete()).count()
     }
 
-    /// Whether the session reached what was requested.
     pub fn status(&self) -> SessionStatus {
         // A cell that did not converge is no shortfall: its interval shows the precision. One with fewer samples than
         // its rule requires is.

@@ -3,7 +3,6 @@
 use wb_model::secrets::{MASK, MIN_SECRET_LENGTH, contains_declared, declare, mask_param};
 use wb_plan::Plan;
 
-/// Why a secret cannot be protected.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     #[error("--secret-from: environment variable `{0}` is not set")]
@@ -20,7 +19,6 @@ pub enum SecretError {
 }
 
 impl SecretError {
-    /// How to resolve the error.
     pub(crate) fn help(&self) -> &'static str {
         match self {
             Self::NoVariable { .. } | Self::File { .. } => "expected FILE, or env:NAME for an environment variable",
@@ -34,9 +32,6 @@ impl SecretError {
 }
 
 /// Declares every line of these files and variables (`env:NAME`) as a secret.
-///
-/// # Errors
-/// If one cannot be read, or has no line that is long enough.
 pub fn declare_all(from: &[String]) -> Result<(), SecretError> {
     for from in from {
         let text = match from.strip_prefix("env:") {

@@ -13,11 +13,9 @@ use wb_sys::{SysRoot, users};
 use crate::error::SessionError;
 use crate::program::{RUNNING_PROGRAM, current_program, hash_program};
 
-/// Path of the program that runs on workers, this machine included.
-///
-/// # Errors
-/// When it is not installed, another user put it there, it is of another build than this program, or was replaced after
-/// this process found it: a part of the samples would be measured by another program.
+/// Path of the program that runs on workers, this machine included. Fails if it is not installed, another user put it
+/// there, it is of another build than this program, or it was replaced after this process found it: a part of the
+/// samples would be measured by another program.
 pub fn worker_program() -> Result<PathBuf, SessionError> {
     static FOUND: OnceLock<FoundProgram> = OnceLock::new();
     let found = match FOUND.get() {
@@ -39,7 +37,6 @@ pub fn require_worker_version(version: &'static str) {
 
 static WORKER_VERSION: OnceLock<&str> = OnceLock::new();
 
-/// The program of workers, as this process found it.
 struct FoundProgram {
     path: PathBuf,
     /// Device, inode, and time of the last change of its content in seconds and nanoseconds: that of its status changes
@@ -48,7 +45,6 @@ struct FoundProgram {
 }
 
 impl FoundProgram {
-    /// Finds the one of this `weighbridge`.
     fn find(weighbridge: &Path) -> Result<Self, SessionError> {
         let places = agent_program::places(weighbridge);
         let Some(path) = agent_program::find(weighbridge) else {
@@ -87,22 +83,14 @@ fn identity(file: &Metadata) -> (u64, u64, i64, i64) {
     (file.dev(), file.ino(), file.mtime(), file.mtime_nsec())
 }
 
-/// SHA-256 of the program that runs on workers.
-///
-/// # Errors
-/// When it cannot be used or read.
 pub fn worker_program_hash() -> Result<String, SessionError> {
     hash_program(&worker_program()?, "agent-hash.json")
 }
 
-/// Why the program of workers cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerProgramError {
     #[error("`{AGENT_PROGRAM}` is not there: it runs what is measured, on this machine and on others")]
-    Missing {
-        /// Paths at which it may be.
-        places: Vec<PathBuf>,
-    },
+    Missing { places: Vec<PathBuf> },
     #[error("`{}` is not started: it belongs to {owner}, with mode {mode:o}", path.display())]
     Untrusted { path: PathBuf, owner: String, mode: u32 },
     #[error("`{}` is of another build: {version} instead of {expected}", path.display())]
@@ -112,7 +100,6 @@ pub enum WorkerProgramError {
 }
 
 impl WorkerProgramError {
-    /// How to resolve it.
     pub fn help(&self) -> String {
         match self {
             Self::Missing { places } => {
@@ -133,7 +120,6 @@ pub(crate) fn program_for(hosts: &[Host]) -> Result<Option<Program>, SessionErro
     if hosts.is_empty() { Ok(None) } else { read_worker_program().map(Some) }
 }
 
-/// Reads the program of workers, to copy it to hosts.
 pub(crate) fn read_worker_program() -> Result<Program, SessionError> {
     let path = worker_program()?;
     Program::read(&path).map_err(SessionError::file("read", &path))

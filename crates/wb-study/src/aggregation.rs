@@ -5,15 +5,12 @@ use std::collections::BTreeMap;
 use wb_model::{Aggregate, Metric, MetricKey, Validity, WorkerName, merge_workers};
 use wb_test::Measurement;
 
-/// The suffix of the title of a curve that was measured by one of several workers.
 pub(crate) fn title_suffix(worker: &WorkerName) -> String {
     format!(", {worker}")
 }
 
-/// Aggregates the values of all workers, as each metric defines, and keeps the values of each worker too.
-///
-/// Latencies are aggregated to that of the slowest worker: no quantile over all operations exceeds the largest quantile
-/// of a single worker.
+/// Aggregates the values of all workers, as each metric defines, and keeps the values of each worker too. Latencies
+/// become that of the slowest worker: no quantile over all operations exceeds the largest one of a single worker.
 pub fn aggregate_workers(metrics: &[Metric], each: &BTreeMap<WorkerName, Measurement>) -> Measurement {
     let mut all = Measurement::default();
     for (worker, measured) in each {

@@ -27,7 +27,7 @@ fn max_samples(rule: SamplingRule) -> usize {
     }
 }
 
-/// The result of a cell. `ended_by` is the reason why it ended, if its run has finished it.
+/// `ended_by` is the reason why the cell ended, if its run has finished it.
 pub fn cell_result(
     definition: &CellDefinition,
     evaluated: Vec<EvaluatedAttempt>,
@@ -84,14 +84,11 @@ pub fn cell_result(
     }
 }
 
-/// What is relevant of the attempts at a cell for its outcome.
 #[derive(Debug, Default)]
 pub(crate) struct AttemptTally {
     pub(crate) valid: usize,
     pub(crate) attempts: usize,
-    /// The number of those that did not complete.
     pub(crate) incomplete: usize,
-    /// The largest number of them in succession.
     pub(crate) incomplete_in_succession: usize,
     /// Why the last one that failed has no valid values.
     pub(crate) last_failure: Option<String>,
@@ -115,7 +112,6 @@ impl AttemptTally {
 /// are judged as if the next attempt had repeated them.
 const TOO_MANY_IN_SUCCESSION: usize = 3;
 
-/// The length of the longest series of what is true.
 pub(crate) fn longest_series(all: impl Iterator<Item = bool>) -> usize {
     let mut length = 0;
     let lengths = all.map(|is_true| {

@@ -12,7 +12,6 @@ pub fn merge_curves(counted: &[&EvaluatedAttempt]) -> Vec<CurveSet> {
     merge(&measured.flat_map(|measured| &measured.curves).collect::<Vec<_>>())
 }
 
-/// Merges curves into one per title.
 pub(crate) fn merge(all: &[&SampleCurve]) -> Vec<CurveSet> {
     let curves = || all.iter().copied();
     let mut merged: Vec<CurveSet> = Vec::new();

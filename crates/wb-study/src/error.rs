@@ -3,10 +3,8 @@
 use wb_model::{CellId, TestName};
 use wb_record::RecordError;
 
-/// Why a run cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// The run folder cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error("unknown test `{0}` in the run: pass the folder of its definition with --tests-d")]
@@ -16,17 +14,15 @@ pub enum StudyError {
     )]
     Undefined {
         cell: Box<CellId>,
-        /// The file that should define it.
+        /// The file that should define the cell.
         path: String,
     },
-    /// A recorded environment of the run is invalid.
     #[error("{path}: {reason}")]
     Environment { path: String, reason: String },
     #[error("{path}, line {line}: invalid time `{time}`: expected an RFC 3339 date and time")]
     Time {
-        /// The journal.
         path: String,
-        /// The number of the line, from 1.
+        /// From 1.
         line: usize,
         time: String,
     },

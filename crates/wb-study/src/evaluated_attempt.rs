@@ -12,7 +12,7 @@ use crate::aggregation::aggregate_workers;
 #[derive(Debug, Clone)]
 pub struct EvaluatedAttempt {
     pub attempt: RecordedAttempt,
-    /// Its values; `None` if it did not complete.
+    /// `None` if the attempt did not complete.
     pub measurement: Option<Measurement>,
 }
 
@@ -32,23 +32,20 @@ impl EvaluatedAttempt {
         Self { attempt, measurement }
     }
 
-    /// Its values, if they are valid.
     pub fn valid(&self) -> Option<&Measurement> {
         self.measurement.as_ref().filter(|measured| measured.validity == Validity::Valid)
     }
 
-    /// Its values, if it is a sample and they are valid.
     pub fn valid_sample(&self) -> Option<&Measurement> {
         self.valid().filter(|_| self.attempt.ended.purpose == AttemptPurpose::Sample)
     }
 
-    /// Seconds of the measured part; of the whole processes if the test cannot tell them apart.
+    /// Of the measured part, or of the whole processes if the test cannot tell them apart.
     pub fn measured_seconds(&self) -> f64 {
         let reported = self.measurement.as_ref().and_then(|measured| measured.intervals);
         reported.unwrap_or(self.attempt.ended.workload_seconds)
     }
 
-    /// Whether something from outside disturbed it.
     pub fn is_disturbed(&self) -> bool {
         !self.attempt.ended.disturbances.is_empty()
     }
@@ -67,7 +64,6 @@ impl EvaluatedAttempt {
     }
 }
 
-/// The values of an attempt, aggregated over several workers.
 fn read(cell: &dyn TestCell, criteria: &Criteria, attempt: &RecordedAttempt) -> Measurement {
     let metrics = criteria.apply(cell.metrics());
     let workers = &attempt.ended.workers;

@@ -21,7 +21,7 @@ const MIN_CONSTANT_SAMPLES: usize = 3;
 /// square root of the time, so it is at least doubled.
 const SHORT_SAMPLE_FRACTION: f64 = 0.25;
 
-/// The findings of a cell, each a sentence with its figures. `counted` are the samples that count.
+/// Finds patterns in a cell, each a sentence with its figures. `counted` are the samples that count.
 pub(crate) fn findings(
     definition: &CellDefinition,
     evaluated: &[EvaluatedAttempt],
@@ -37,23 +37,20 @@ pub(crate) fn findings(
     findings
 }
 
-/// Values of a primary metric that are not those of a steady system.
 pub(crate) fn changed_values(range: &ValueRange) -> Option<String> {
     range.is_change().then(|| format!("{range}: the system or the work changed between samples"))
 }
 
-/// Patterns in the counted values of a primary metric.
 pub(crate) fn distribution(metric: &Metric, values: &[f64], dependence: Option<&Dependence>) -> Vec<String> {
     let dependent = dependence.and_then(|dependence| dependent_samples(metric, dependence));
     constant_value(metric, values).into_iter().chain(patterns(metric, values)).chain(dependent).collect()
 }
 
-/// A p-value with four digits, which are never only zeros.
+/// With four digits, which are never only zeros.
 fn format_p(p_value: f64) -> String {
     if p_value < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {p_value:.4}") }
 }
 
-/// Samples that depend on those before them.
 fn dependent_samples(metric: &Metric, dependence: &Dependence) -> Option<String> {
     let Dependence { correlation, p_value, widening, .. } = *dependence;
     (dependence.check() == DependenceCheck::Found).then(|| {
@@ -66,8 +63,7 @@ fn dependent_samples(metric: &Metric, dependence: &Dependence) -> Option<String>
     })
 }
 
-/// Invalid samples of a cell with valid ones, and the reasons. Without valid samples, the reason is in the cell's
-/// outcome.
+/// Invalid samples of a cell with valid ones; without valid ones, the reason is in the cell's outcome.
 fn invalid_samples(evaluated: &[EvaluatedAttempt]) -> Vec<String> {
     if evaluated.iter().all(|evaluated| evaluated.valid_sample().is_none()) {
         return Vec::new();
@@ -81,8 +77,7 @@ fn invalid_samples(evaluated: &[EvaluatedAttempt]) -> Vec<String> {
     invalid_sample_groups(invalid.map(|evaluated| (evaluated.attempt.ended.sample, evaluated.reason())))
 }
 
-/// Findings about invalid samples, given by their numbers and the reasons. Reasons that differ only in their figures are
-/// merged.
+/// `invalid` has numbers and reasons; reasons that differ only in their figures are merged.
 pub(crate) fn invalid_sample_groups(invalid: impl Iterator<Item = (u32, String)>) -> Vec<String> {
     struct Group {
         sample: u32,
@@ -125,7 +120,6 @@ pub(crate) fn other_contradictions(
     ranges.filter(ValueRange::is_contradiction).map(finding).collect()
 }
 
-/// A throughput or a latency with the same value in every sample.
 fn constant_value(metric: &Metric, values: &[f64]) -> Option<String> {
     let [first, ..] = values else { return None };
     let is_timed = matches!(metric.class, Class::Throughput | Class::Latency);
@@ -140,7 +134,6 @@ fn constant_value(metric: &Metric, values: &[f64]) -> Option<String> {
     })
 }
 
-/// A trend over the samples, and more than one mode.
 fn patterns(metric: &Metric, values: &[f64]) -> Vec<String> {
     let Ok(samples) = Samples::new(values) else { return Vec::new() };
     let mut findings = Vec::new();
@@ -162,7 +155,6 @@ fn patterns(metric: &Metric, values: &[f64]) -> Vec<String> {
     findings
 }
 
-/// Samples whose measured part is short compared with `min-time`, if that applies.
 fn short_samples(definition: &CellDefinition, counted: &[&EvaluatedAttempt]) -> Option<String> {
     let min_time = definition.min_time?;
     let seconds: Vec<f64> = counted.iter().map(|evaluated| evaluated.measured_seconds()).collect();
@@ -197,13 +189,10 @@ fn changed_outputs(counted: &[&EvaluatedAttempt]) -> Vec<String> {
     outputs.into_iter().filter_map(changed).collect()
 }
 
-/// The finding about a machine that changed while it was measured.
 pub fn describe_machine_change(worker: &WorkerName, differences: &[String]) -> String {
     format!("`{worker}` changed during the run, after the plan was made for it: {}", differences.join("; "))
 }
 
-/// The findings of the samples themselves. Findings that differ only in their figures are merged into one, with the
-/// median figures.
 fn sample_findings(counted: &[&EvaluatedAttempt]) -> Vec<String> {
     let of_sample = |evaluated: &EvaluatedAttempt| -> Vec<String> {
         let measured = evaluated.measurement.iter().flat_map(|measured| measured.findings.clone());
@@ -215,8 +204,7 @@ fn sample_findings(counted: &[&EvaluatedAttempt]) -> Vec<String> {
     merge_findings(of_all, counted.len())
 }
 
-/// Merges findings, each given with the positions of the samples that have it among `counted` ones. Findings that
-/// differ only in their figures become one, with the median figures.
+/// `findings` has positions among `counted` samples. Those that differ only in figures are merged, with median figures.
 pub(crate) fn merge_findings(findings: impl Iterator<Item = (String, Vec<usize>)>, counted: usize) -> Vec<String> {
     let mut similar: BTreeMap<String, SimilarFindings> = BTreeMap::new();
     for (finding, positions) in findings {
@@ -241,15 +229,14 @@ pub(crate) fn merge_findings(findings: impl Iterator<Item = (String, Vec<usize>)
     similar.into_values().map(merged).collect()
 }
 
-/// Findings with the same subject, and the samples that have any of them.
 #[derive(Default)]
 struct SimilarFindings {
     samples: BTreeSet<usize>,
-    /// The findings, each with the number of samples that have it.
+    /// Each with the number of samples that have it.
     findings: Vec<(String, usize)>,
 }
 
-/// The subject of a finding: its text without figures. In a finding about another run the numbers identify that run.
+/// A finding's text without figures. In a finding about another run the numbers identify that run.
 fn subject(finding: &str) -> String {
     if finding.contains(OTHER_RUN) { finding.to_owned() } else { without_figures(finding) }
 }

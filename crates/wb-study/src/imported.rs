@@ -22,7 +22,6 @@ use crate::value_range::ValueRange;
 /// The number of imported samples of a cell from which on they are evaluated as columns: an attempt takes a kilobyte.
 pub(crate) const MANY: usize = 1000;
 
-/// The imported samples of a cell as attempts.
 pub(crate) fn attempts(batch: &ImportedBatch) -> impl Iterator<Item = EvaluatedAttempt> {
     let rows = (0..batch.samples.count).filter_map(|position| Some((position, batch.samples.sample(position)?)));
     rows.map(|(position, row)| {
@@ -224,7 +223,6 @@ fn describe_exclusion(excluded: &ExcludedSample) -> String {
     excluded.validity.as_ref().map_or_else(|| excluded.outcome.to_string(), ToString::to_string)
 }
 
-/// The invalid samples among attempts, with the reasons.
 fn invalid(attempts: &[EvaluatedAttempt]) -> impl Iterator<Item = (u32, String)> {
     let invalid = attempts.iter().filter(|one| {
         one.attempt.ended.purpose == AttemptPurpose::Sample && one.measurement.is_some() && one.valid().is_none()
@@ -232,13 +230,11 @@ fn invalid(attempts: &[EvaluatedAttempt]) -> impl Iterator<Item = (u32, String)>
     invalid.map(|one| (one.attempt.ended.sample, one.reason()))
 }
 
-/// The invalid samples of a series, with the reasons.
 fn invalid_of_series(series: &SampleSeries) -> impl Iterator<Item = (u32, String)> {
     let invalid = series.excluded.iter().filter(|excluded| excluded.validity.is_some());
     invalid.map(|excluded| (series.first_sample.saturating_add(excluded.position), describe_exclusion(excluded)))
 }
 
-/// The findings of counted samples.
 fn sample_findings(
     attempts: &[&EvaluatedAttempt],
     batches: &[Cow<'_, ImportedBatch>],

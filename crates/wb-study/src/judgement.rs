@@ -12,19 +12,16 @@ use crate::value_range::ValueRange;
 /// The samples of a cell that count, and whether it needs more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
-    /// The samples that count, as positions among the attempts.
+    /// Positions among the attempts.
     pub counted: Vec<usize>,
-    /// What to do next.
     pub decision: CellDecision,
     /// Primary metrics with values that contradict each other. No sample counts then: it is unknown which values are
     /// wrong, and more samples would only outvote some.
     pub contradictions: Vec<ValueRange>,
 }
 
-/// What to do next with a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CellDecision {
-    /// Take another sample.
     Continue,
     /// The rule is satisfied for every primary metric.
     Done,
@@ -33,12 +30,10 @@ pub enum CellDecision {
 }
 
 impl Judgement {
-    /// The judgement of values that contradict each other.
     pub(crate) fn contradictory(contradictions: Vec<ValueRange>) -> Self {
         Self { counted: Vec::new(), decision: CellDecision::NotConverged(Vec::new()), contradictions }
     }
 
-    /// Describes the values that contradict each other, if any.
     pub fn contradiction(&self) -> Option<String> {
         let ranges: Vec<String> = self.contradictions.iter().map(ToString::to_string).collect();
         (!ranges.is_empty()).then(|| format!("its values contradict each other: {}", ranges.join("; ")))
@@ -105,7 +100,6 @@ pub(crate) fn decide(
     if decisions.is_empty() { vec![(None, decide(&[]))] } else { decisions }
 }
 
-/// The decision about a cell from those about its metrics.
 pub(crate) fn combine(decisions: &[(Option<MetricKey>, SamplingDecision)]) -> CellDecision {
     if decisions.iter().any(|(_, decision)| *decision == SamplingDecision::Continue) {
         return CellDecision::Continue;
@@ -122,7 +116,7 @@ pub(crate) fn combine(decisions: &[(Option<MetricKey>, SamplingDecision)]) -> Ce
     CellDecision::NotConverged(not_converged.collect())
 }
 
-/// The rule for the samples with a metric, of a rule for all samples.
+/// Reduces a rule for all samples to one for the samples with a metric.
 fn without_samples(rule: SamplingRule, others: usize) -> SamplingRule {
     match rule {
         SamplingRule::External { min_samples, max_samples } => SamplingRule::External {

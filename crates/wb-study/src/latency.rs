@@ -21,7 +21,7 @@ const OVER_TIME: [(&str, f64); 3] = [("p50", 50.0), ("p99", 99.0), ("max", 100.0
 /// The maximum number of points of a line over time; more intervals are merged.
 const MAX_POINTS: usize = 60;
 
-/// The tables, one per kind of operation, over all seconds of all counted samples.
+/// Makes one table per kind of operation, over all seconds of all counted samples.
 pub fn nested_latency(counted: &[&EvaluatedAttempt]) -> Vec<NestedLatency> {
     let mut by_title: BTreeMap<&str, Vec<&LatencySeries>> = BTreeMap::new();
     let measured = counted.iter().filter_map(|evaluated| evaluated.measurement.as_ref());
@@ -53,8 +53,7 @@ fn table(title: &str, seconds: &[&[(u64, u64)]]) -> NestedLatency {
     }
 }
 
-/// The percentiles over the time within a sample, of the samples of one kind of operation; `None` if there is no time
-/// over which they could change.
+/// The percentiles over the time within a sample, of one kind of operation; `None` if there is no time to change over.
 fn over_time(series: &[&LatencySeries]) -> Option<CurveSet> {
     let longest = series.iter().map(|series| series.seconds.len()).max()?;
     // The same for all samples, so that their points have the same times.

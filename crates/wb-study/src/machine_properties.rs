@@ -8,8 +8,7 @@ use wb_record::host_title;
 /// Names and values, in display order.
 pub type PropertyRows = Vec<(String, String)>;
 
-/// Describes the machines of a run: a single machine with one row per property, several machines with one row per
-/// machine, which lists the workers with equal properties.
+/// A single machine has one row per property; several have one row each, which lists the workers with equal properties.
 pub fn describe_all<'a>(facts: impl Iterator<Item = (&'a WorkerName, &'a Facts)>) -> PropertyRows {
     let mut machines: Vec<(BTreeSet<&WorkerName>, PropertyRows)> = Vec::new();
     for (worker, facts) in facts {

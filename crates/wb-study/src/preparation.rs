@@ -3,8 +3,7 @@
 use wb_record::journal::InvocationEnd;
 use wb_record::{JournalEvent, JournalLine, RunFile};
 
-/// The total time of the steps of all preparations, in seconds. `times` are those of the lines. A step that was killed has
-/// no end, and is not included.
+/// The total of all preparations in seconds; `times` are those of the lines. A killed step has no end, and is left out.
 pub(crate) fn duration(lines: &[JournalLine], times: &[jiff::Timestamp]) -> f64 {
     let mut seconds = 0.0;
     // The start of the current step, and the last of its ends: it ends on each machine by itself.

@@ -6,12 +6,11 @@ use wb_stats::{Dependence, Samples, dependence};
 use crate::findings::{changed_values, distribution};
 use crate::value_range::ValueRange;
 
-/// The values of a primary metric, and the patterns in them.
 pub(crate) struct PrimaryValues<'a> {
     metric: &'a Metric,
-    /// The range over all valid samples.
+    /// Over all valid samples.
     range: Option<ValueRange>,
-    /// The values of the samples that count, in time order.
+    /// Of the samples that count, in time order.
     values: Vec<f64>,
     /// `None` if the values are too few.
     dependence: Option<Dependence>,
@@ -23,7 +22,7 @@ impl<'a> PrimaryValues<'a> {
         Self { metric, range, values, dependence }
     }
 
-    /// Its findings: none if no sample counts.
+    /// Empty if no sample counts.
     pub(crate) fn findings(&self) -> Vec<String> {
         let range = self.range.as_ref().filter(|_| !self.values.is_empty());
         let change = range.and_then(changed_values);

@@ -56,8 +56,7 @@ pub fn changes(counted_samples: &[&EvaluatedAttempt]) -> Vec<String> {
     hashes(counted_samples).into_iter().filter_map(change).collect()
 }
 
-/// The file or program of a hash, as the subject of a sentence; `None` for programs that were looked up once for all
-/// samples.
+/// The file or program of a hash, as a sentence's subject; `None` for programs looked up once for all samples.
 fn describe_hash(name: &str) -> Option<String> {
     let (hashed, worker) = name.split_once(SHA256)?;
     let on = worker.strip_prefix('@').map(|worker| format!(" on {worker}")).unwrap_or_default();

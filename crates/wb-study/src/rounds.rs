@@ -5,11 +5,9 @@ use std::collections::BTreeSet;
 use wb_model::AttemptPurpose;
 use wb_results::CellResult;
 
-/// The round of each attempt of each cell, by position; `None` of warm-ups.
-///
-/// A round gives one turn to every cell. The numbers of samples do not tell it: a failed attempt takes a turn and leaves
-/// its number to the next one, and cells that are measured one after the other use the same numbers at other times. So a
-/// round lasts until a cell has another turn.
+/// The round of each attempt of each cell, by position; `None` of warm-ups. A round gives one turn to every cell, and
+/// lasts until a cell has another one. The numbers of samples do not show it: a failed attempt takes a turn and leaves
+/// its number to the next one, and cells that are measured one after the other use the same numbers at other times.
 pub(crate) fn rounds(cells: &[&CellResult]) -> Vec<Vec<Option<u32>>> {
     let mut rounds: Vec<Vec<Option<u32>>> = cells.iter().map(|cell| vec![None; cell.attempts.len()]).collect();
     let turns_of = |(cell, result): (usize, &&CellResult)| {

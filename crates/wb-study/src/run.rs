@@ -25,7 +25,6 @@ use crate::machine_properties;
 use crate::preparation;
 use crate::solve::solve;
 
-/// Evaluates a run from its artefacts.
 pub fn study(run: &RunFolder, registry: &Registry) -> Result<Study, StudyError> {
     study_records(run, &RunRecords::read(run)?, registry)
 }
@@ -85,7 +84,6 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
 struct ReplacedDefinitions<'a> {
     run: &'a RunFolder,
     registry: &'a Registry,
-    /// The finding of each test that was looked up.
     tests: BTreeMap<TestName, Option<String>>,
 }
 
@@ -136,7 +134,7 @@ pub fn write_results(run: &RunFolder, registry: &Registry) -> Result<Study, Stud
     Ok(study)
 }
 
-/// Evaluates a run without writing anything. Returns the path and the text of each serial's `result.json`.
+/// Evaluates a run without writing anything: the path and text of each serial's `result.json`.
 pub fn render_results(run: &RunFolder, registry: &Registry) -> Result<Vec<(PathBuf, Vec<u8>)>, StudyError> {
     let records = RunRecords::read(run)?;
     let study = study_records(run, &records, registry)?;
@@ -148,7 +146,6 @@ pub fn render_results(run: &RunFolder, registry: &Registry) -> Result<Vec<(PathB
     serials(run, &records, &study, registry)?.into_iter().map(text).collect()
 }
 
-/// The results of each serial, by its folder.
 fn serials(
     run: &RunFolder,
     records: &RunRecords,
@@ -173,8 +170,8 @@ fn serials(
     Ok(serials)
 }
 
-/// Writes the `result.json` of one serial during a run. Its cells have been evaluated already; each comes with the
-/// reason why it ended. The run may still change them, so the file has no hash of the records.
+/// Writes the `result.json` of one serial during a run, from its evaluated cells, each with the reason why it ended.
+/// The run may still change them, so the file has no hash of the records.
 pub fn write_serial(
     run: &RunFolder,
     cells: Vec<(&CellDefinition, Vec<EvaluatedAttempt>, Option<&str>)>,
@@ -188,8 +185,7 @@ pub fn write_serial(
     Ok(())
 }
 
-/// The results of a run for its current records: those of an earlier study if nothing has changed since, otherwise
-/// those of a new one.
+/// The results for the current records: those of an earlier study unless something has changed since.
 pub fn current_results(run: &RunFolder, registry: &Registry) -> Result<Vec<CellResult>, StudyError> {
     let records = RunRecords::read(run)?;
     let mut replaced = ReplacedDefinitions { run, registry, tests: BTreeMap::new() };
@@ -237,9 +233,8 @@ fn definitions(run: &RunFolder, run_file: &RunFile) -> Result<Vec<CellDefinition
 /// The wall-clock times of a journal, in seconds from the first invocation's start.
 struct Timeline {
     seconds: f64,
-    /// The time of preparing machines.
     preparation_seconds: f64,
-    /// The starts of attempts, by the attempt's folder relative to the run folder.
+    /// By the attempt's folder relative to the run folder.
     started: BTreeMap<String, f64>,
 }
 
@@ -394,7 +389,6 @@ fn source_program(registry: &Registry, batch: &ImportedBatch) -> String {
     }
 }
 
-/// The name of the copy of an imported file.
 fn copied_file_name(run: &RunFolder, file: &Sha256) -> Option<String> {
     let folder = run.path().join(IMPORTED_FOLDER).join(file.as_str());
     let entry = std::fs::read_dir(folder).ok()?.next()?.ok()?;
@@ -402,14 +396,12 @@ fn copied_file_name(run: &RunFolder, file: &Sha256) -> Option<String> {
     Some(name.strip_suffix(".masked").map_or(name.clone(), str::to_owned))
 }
 
-/// The host names of the machines of an invocation, each once.
 fn machines(invocation: &wb_record::Invocation) -> Vec<String> {
     let names: BTreeSet<&String> = invocation.facts.values().map(|facts| &facts.hostname).collect();
     names.into_iter().filter(|name| !name.is_empty()).cloned().collect()
 }
 
-/// The changes in the environments of all workers during each invocation, and since the last invocation with the same
-/// profile.
+/// The changes in all workers' environments during each invocation, and since the last one with the same profile.
 fn changes(run: &RunFolder, invocations: &[Invocation]) -> Result<Vec<EnvironmentChange>, StudyError> {
     let read = |name: &str| run.read_json::<Environment>(&run.environment_path(name));
     let mut all = Vec::new();

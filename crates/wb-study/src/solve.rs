@@ -11,8 +11,8 @@ use wb_test::{CurvePoint, EvaluatedCell, Registry};
 use crate::aggregation::title_suffix;
 use crate::rounds::rounds;
 
-/// Computes the conclusions of every test from its own cells, for each serial of the plan: for all workers together,
-/// and, if several measured at the same time, for each worker.
+/// Computes the conclusions of every test, by serial: for all workers together, and, if several measured at the same
+/// time, for each worker.
 pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
     let mut serials: BTreeMap<(&ProfileName, &TestName, &Serial), Vec<&CellResult>> = BTreeMap::new();
     for result in cells {
@@ -38,8 +38,7 @@ pub fn solve(cells: &[CellResult], registry: &Registry) -> Vec<Conclusion> {
     conclusions
 }
 
-/// The input of conclusions for a cell, measured by one worker or by all together. `rounds` are the rounds of its
-/// attempts.
+/// The input of conclusions for a cell, of one worker or all together. `rounds` are those of its attempts.
 fn solve_input<'a>(result: &'a CellResult, rounds: &[Option<u32>], worker: Option<&WorkerName>) -> EvaluatedCell<'a> {
     let median = |metric: &MetricResult| {
         let summary = metric.summary.as_ref().filter(|_| metric.worker.as_ref() == worker)?;

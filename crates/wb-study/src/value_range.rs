@@ -22,7 +22,6 @@ pub struct ValueRange {
     highest: Extreme,
 }
 
-/// A value with the number of its sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Extreme {
     sample: u32,
@@ -56,7 +55,6 @@ impl ValueRange {
         Some(Self { metric: metric.name.clone(), unit: metric.unit.clone(), lowest, highest })
     }
 
-    /// The highest value over the lowest.
     fn factor(&self) -> f64 {
         (self.highest.value / self.lowest.value).abs()
     }
@@ -86,7 +84,7 @@ impl fmt::Display for ValueRange {
     }
 }
 
-/// Formats a factor with three significant digits.
+/// With three significant digits.
 fn format_factor(factor: f64) -> String {
     match factor {
         factor if factor < 10.0 => format!("{factor:.2}"),

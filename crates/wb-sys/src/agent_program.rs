@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-/// Its name.
 pub const AGENT_PROGRAM: &str = "weighbridge-agent";
 
-/// The paths at which the one of this `weighbridge` may be: beside it, or in the folder of programs that users do not call
-/// (`/usr/libexec` for `/usr/bin`).
+/// Beside the given `weighbridge`, or in the folder of programs that users do not call (`/usr/libexec` for `/usr/bin`).
 pub fn places(weighbridge: &Path) -> Vec<PathBuf> {
     let folder = weighbridge.parent().unwrap_or(Path::new("/"));
     let is_bin = folder.file_name().is_some_and(|name| name == "bin");
@@ -14,7 +12,6 @@ pub fn places(weighbridge: &Path) -> Vec<PathBuf> {
     [Some(folder.to_owned()), libexec].into_iter().flatten().map(|folder| folder.join(AGENT_PROGRAM)).collect()
 }
 
-/// The one of this `weighbridge`, if it is there.
 pub fn find(weighbridge: &Path) -> Option<PathBuf> {
     places(weighbridge).into_iter().find(|place| place.is_file())
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::unnamed_file;
 
-/// The new content of a file, written to a temporary file in the same folder. Unless it is persisted, nothing is left of
-/// that on drop. Where the file system supports files without names, a killed process leaves nothing either.
+/// The new content of a file, in a temporary file in the same folder, which is removed on drop unless it is persisted.
+/// Where the file system supports files without names, a killed process leaves nothing either.
 #[derive(Debug)]
 pub struct AtomicFile<'a> {
     path: &'a Path,
@@ -19,11 +19,8 @@ pub struct AtomicFile<'a> {
 }
 
 impl<'a> AtomicFile<'a> {
-    /// Creates the temporary file for the file at `path`. It has the mode `mode` without the bits of the umask, and the
-    /// name `temporary` where it needs one; a file of that name that a killed process has left is removed.
-    ///
-    /// # Errors
-    /// When it cannot be created.
+    /// Creates the temporary file. It has the mode `mode` without the bits of the umask, and the name `temporary` where
+    /// it needs one; a file of that name that a killed process has left is removed.
     pub fn create(path: &'a Path, temporary: PathBuf, mode: u32) -> io::Result<Self> {
         match fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -44,18 +41,12 @@ impl<'a> AtomicFile<'a> {
     }
 
     /// Sets exactly this mode, whatever the umask.
-    ///
-    /// # Errors
-    /// When it cannot be set.
     pub fn set_mode(&self, mode: u32) -> io::Result<()> {
         self.file.set_permissions(Permissions::from_mode(mode))
     }
 
-    /// Replaces the file: writes the content, flushes it to the device, gives the temporary file its name, and flushes
-    /// the folder.
-    ///
-    /// # Errors
-    /// When any of it fails. If that was the flush of the folder, the file is replaced nevertheless.
+    /// Writes the content, flushes it to the device, replaces the file, and flushes the folder. If only the latter
+    /// fails, the file is replaced nevertheless.
     pub fn persist(mut self, content: &[u8]) -> io::Result<()> {
         self.file.write_all(content)?;
         self.file.sync_all()?;
@@ -89,11 +80,7 @@ impl Drop for AtomicFile<'_> {
     }
 }
 
-/// Replaces a file atomically. Several processes may do so at the same time: the temporary file `.NAME.PID.new` is this
-/// process's.
-///
-/// # Errors
-/// As for [`AtomicFile::persist`].
+/// Several processes may replace a file at the same time: the temporary file `.NAME.PID.new` is this process's.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let temporary = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
@@ -101,9 +88,6 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Flushes the entries of a folder to the device; the empty path is the working folder.
-///
-/// # Errors
-/// When the folder cannot be opened or flushed.
 pub fn sync_folder(path: &Path) -> io::Result<()> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     File::open(path)?.sync_all()

@@ -4,8 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Seconds since the epoch, by the clock of the system. It may be set meanwhile: it tells which second it is, and no
-/// durations.
+/// Seconds since the epoch, by the clock of the system. It may be set meanwhile: do not compute durations from it.
 pub fn unix_time() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }

@@ -12,9 +12,6 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// Checks that a path is relative and has no `..`, so that it is below any folder unless links lead out of it.
-///
-/// # Errors
-/// If it is absolute, empty, or has a component `..`.
 pub fn require_relative(path: &Path) -> io::Result<()> {
     let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
     if is_inside && !path.as_os_str().is_empty() {
@@ -26,35 +23,23 @@ pub fn require_relative(path: &Path) -> io::Result<()> {
 
 /// Opens a regular file below `root`, whose path is relative to it. Links are followed as long as they stay below
 /// `root`; on kernels before 5.6, which cannot guarantee that, none is followed.
-///
-/// # Errors
-/// If the path or a link leads out of `root`, it is no regular file, or it cannot be opened.
 pub fn open(root: &Path, path: &Path) -> io::Result<File> {
     open_by(root, path, resolve)
 }
 
-/// Reads a file as [`open`] opens it, of at most `limit` bytes.
-///
-/// # Errors
-/// As for [`open`], or if it is larger.
+/// Reads a file as [`open`] opens it; fails if it is larger than `limit` bytes.
 pub fn read(root: &Path, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_limited(open(root, path)?, limit)
 }
 
 /// The metadata of a file that [`open`] would open.
-///
-/// # Errors
-/// As for [`open`].
 pub fn metadata(root: &Path, path: &Path) -> io::Result<Metadata> {
     require_relative(path)?;
     let root = open_root(root)?;
     require_regular(&File::from(resolve(&root, path, OFlags::PATH)?))
 }
 
-/// Reads an open file of at most `limit` bytes.
-///
-/// # Errors
-/// If it is larger, or cannot be read.
+/// Fails if the file is larger than `limit` bytes.
 pub fn read_limited(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let length = file.metadata()?.len();
     let too_large = || io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {limit} bytes"));
@@ -68,7 +53,6 @@ pub fn read_limited(file: File, limit: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
 }
 
-/// Opens a path below an open folder.
 type Resolve = fn(&OwnedFd, &Path, OFlags) -> io::Result<OwnedFd>;
 
 fn open_by(root: &Path, path: &Path, resolve: Resolve) -> io::Result<File> {

@@ -1,13 +1,11 @@
-//! Extended attributes of files.
-
 use std::io;
 use std::path::Path;
 
 use rustix::fs::listxattr;
 use rustix::io::Errno;
 
-/// Maximum size of the list of a file's attributes and of an attribute's value, in bytes (XATTR_LIST_MAX and
-/// XATTR_SIZE_MAX of the kernel's limits.h).
+/// Maximum size in bytes of the list of a file's attributes, and of a value (XATTR_LIST_MAX, XATTR_SIZE_MAX in
+/// limits.h).
 pub(crate) const MAX_ATTRIBUTE_SIZE: usize = 65536;
 
 /// The names of a file's attributes; none where its file system has no attributes.

@@ -9,20 +9,18 @@ use rustix::fs::OFlags;
 
 /// A lock on a file, released when this is dropped or its process ends.
 ///
-/// Children inherit the descriptor until they call execve, and would hold the lock as long. So it is unlocked, not only
-/// closed: what this process locks next does not depend on a child that another thread has just forked.
+/// It is unlocked, not only closed: a child that another thread has just forked inherits the descriptor until it calls
+/// execve, and would hold the lock as long.
 #[derive(Debug)]
 pub struct FileLock {
     file: File,
 }
 
-/// Why a file could not be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another holder has locked it. The open file is returned, so that the holder's record can be read.
     #[error("locked by another holder")]
     Held(File),
-    /// The file could not be opened.
     #[error(transparent)]
     Open(io::Error),
     /// The lock failed for another reason than a holder.
@@ -47,19 +45,13 @@ impl Drop for FileLock {
 }
 
 impl FileLock {
-    /// Locks the file at `path` without waiting. `open` opens it, and may create it; it is called again where a previous
-    /// holder has removed the file in between, because a lock on a removed file locks nothing.
-    ///
-    /// # Errors
-    /// See [`LockError`].
+    /// Locks the file at `path` without waiting. `open` opens it, and may create it; it is called again where a
+    /// previous holder has removed the file in between, because a lock on a removed file locks nothing.
     pub fn try_acquire(path: &Path, open: impl FnMut() -> io::Result<File>) -> Result<Self, LockError> {
         try_lock(path, open).map(|file| Self { file })
     }
 
     /// Locks an open file together with other shared holders, without waiting.
-    ///
-    /// # Errors
-    /// [`LockError::Held`] and [`LockError::Lock`].
     pub fn try_share(file: File) -> Result<Self, LockError> {
         match file.try_lock_shared() {
             Ok(()) => Ok(Self { file }),
@@ -68,11 +60,8 @@ impl FileLock {
         }
     }
 
-    /// Locks the file at `path`, waiting for its holder; `waiting` is called before each wait. `open` is as in
+    /// Locks the file at `path`, waiting for its holder; `waiting` is called before each wait, `open` as in
     /// [`Self::try_acquire`].
-    ///
-    /// # Errors
-    /// [`LockError::Open`] and [`LockError::Lock`].
     pub fn acquire(
         path: &Path,
         mut open: impl FnMut() -> io::Result<File>,
@@ -99,9 +88,6 @@ impl FileLock {
 
 /// Locks the file at `path` like [`FileLock::try_acquire`], but until the returned file is closed here and in every
 /// process that inherits its descriptor.
-///
-/// # Errors
-/// See [`LockError`].
 pub fn try_lock(path: &Path, mut open: impl FnMut() -> io::Result<File>) -> Result<File, LockError> {
     loop {
         let file = open().map_err(LockError::Open)?;
@@ -114,11 +100,8 @@ pub fn try_lock(path: &Path, mut open: impl FnMut() -> io::Result<File>) -> Resu
     }
 }
 
-/// Opens the file of a lock for reading and writing, and creates it if necessary, for those only who may write to its
-/// folder. To lock a file, no more is necessary than to open it, so that everybody who may read it could hold the lock.
-///
-/// # Errors
-/// When it cannot be opened, or is a symbolic link.
+/// Opens the file of a lock for reading and writing, and creates it if necessary; a symbolic link is refused. Only
+/// those who may write to its folder can open it, since whoever can open a file can lock it.
 pub fn open_private(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW.bits().cast_signed();
     let mut options = File::options();
@@ -143,23 +126,18 @@ pub fn open_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The owner may read and write.
 const OWNER: u32 = 0o600;
-/// The group may read and write.
 const GROUP: u32 = 0o060;
 
-/// Whether another holder has locked a file. Takes a shared lock for a moment: a holder must not try for the lock of a
-/// file that others can find.
+/// Takes a shared lock for a moment: a holder must not try for the lock of a file that others can find.
 pub fn is_locked(file: &File) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Whether two paths or descriptors have led to the same file.
 pub fn is_same_file(one: &fs::Metadata, other: &fs::Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Whether an open file is still the one at `path`.
 fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(is_same_file(&metadata, &file.metadata()?)),

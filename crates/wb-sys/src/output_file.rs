@@ -2,8 +2,8 @@
 //!
 //! What exists is written to as the shell's `>` would: a symbolic link is followed, a device, a FIFO or a descriptor
 //! (`/dev/stdout`, `>(command)`) is opened and written into, and `-` is standard output. Only a regular file is
-//! replaced, when everything is written, and it keeps its mode and its owner. One whose owner could not be kept, or that
-//! has more to keep (hard links, an access control list, attributes of its user), is written into at the end.
+//! replaced, when everything is written, and it keeps its mode and its owner. If its owner could not be kept, or it has
+//! more to keep (hard links, an access control list, attributes of its user), it is written into at the end.
 //!
 //! [`crate::atomic_file`] is for the program's own records, and follows nothing.
 
@@ -27,7 +27,7 @@ pub enum OutputTarget {
     /// Standard output: `-`, or a name of that descriptor, such as `/dev/stdout`.
     StandardOutput,
     StandardError,
-    /// What exists and is no regular file: a device, a FIFO, another descriptor of this process.
+    /// An existing file that is not regular: a device, a FIFO, another descriptor of this process.
     Stream(PathBuf),
     /// A regular file, which may not exist yet. Symbolic links are followed, and the path is absolute if its folder exists.
     File(PathBuf),
@@ -37,10 +37,7 @@ pub enum OutputTarget {
 const MAX_LINKS: usize = 40;
 
 impl OutputTarget {
-    /// Where `path` leads.
-    ///
-    /// # Errors
-    /// When it is a folder, or cannot be followed.
+    /// Fails if `path` is a folder, or cannot be followed.
     pub fn new(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self::StandardOutput);
@@ -73,9 +70,6 @@ impl OutputTarget {
     }
 
     /// Checks that it can be written, without opening it: opening a FIFO waits for its reader.
-    ///
-    /// # Errors
-    /// When it cannot.
     pub fn check(&self) -> io::Result<()> {
         let is_refused = |path: &Path| access(path, Access::WRITE_OK).err();
         let error = match self {
@@ -95,7 +89,6 @@ fn descriptor(path: &Path) -> Option<u32> {
     (fs::canonicalize(folder(path)).ok()? == own).then_some(number)
 }
 
-/// A file that a user has named, while it is written.
 #[derive(Debug)]
 pub struct OutputFile(Sink);
 
@@ -103,16 +96,13 @@ pub struct OutputFile(Sink);
 enum Sink {
     StandardOutput,
     StandardError,
-    /// Written into directly.
     Stream(File),
-    /// Replaces the file at `path` when it is finished.
     Draft {
         draft: Draft,
         path: PathBuf,
         replaces: bool,
     },
-    /// Copied into the existing file at `path` when it is finished, because that cannot be replaced or would lose what it
-    /// has.
+    /// Copied into the existing file when it is finished: that cannot be replaced, or would lose what it has.
     Copy {
         draft: File,
         path: PathBuf,
@@ -149,7 +139,7 @@ impl Draft {
         }
     }
 
-    /// The file, which has no name then.
+    /// The file without a name.
     fn into_file(self) -> File {
         match self {
             Self::Unnamed(file) => file,
@@ -157,10 +147,7 @@ impl Draft {
         }
     }
 
-    /// Gives the file its name.
-    ///
-    /// # Errors
-    /// Returns the file, which has no name then.
+    /// Gives the file its name; on failure returns it without one.
     fn persist(self, path: &Path, replaces: bool) -> Result<(), (io::Error, File)> {
         match self {
             Self::Unnamed(file) => link(&file, path, replaces).map_err(|error| (error, file)),
@@ -183,7 +170,7 @@ fn link(file: &File, path: &Path, replaces: bool) -> io::Result<()> {
     }
 }
 
-/// Creates a file of a random name, which is removed on drop.
+/// The file has a random name, and is removed on drop.
 fn with_draft_name<F>(folder: &Path, create: impl FnMut(&Path) -> io::Result<F>) -> io::Result<NamedTempFile<F>> {
     tempfile::Builder::new().prefix(".").suffix(".new").make_in(folder, create)
 }
@@ -192,26 +179,16 @@ fn with_draft_name<F>(folder: &Path, create: impl FnMut(&Path) -> io::Result<F>)
 const NEW_MODE: u32 = 0o666;
 
 impl OutputFile {
-    /// Creates a file, or opens what exists. A regular file that exists keeps its content until [`Self::finish`].
-    ///
-    /// # Errors
-    /// When it cannot be created or opened, or is a folder.
+    /// Creates a file, or opens what exists except a folder. A regular file keeps its content until [`Self::finish`].
     pub fn create(path: &Path) -> io::Result<Self> {
         Self::open(path, true)
     }
 
-    /// Creates a file as [`Self::create`] does, but does not replace one.
-    ///
-    /// # Errors
-    /// Also when a regular file of that name exists, now or at the end.
+    /// Like [`Self::create`], but fails if a regular file of that name exists, now or at the end.
     pub fn create_new(path: &Path) -> io::Result<Self> {
         Self::open(path, false)
     }
 
-    /// Opens a file to append to it, or creates it.
-    ///
-    /// # Errors
-    /// When it cannot be created or opened, or is a folder.
     pub fn append(path: &Path) -> io::Result<Self> {
         Ok(Self(match OutputTarget::new(path)? {
             OutputTarget::StandardOutput => Sink::StandardOutput,
@@ -269,11 +246,8 @@ impl OutputFile {
         Ok(Sink::Draft { draft, path, replaces })
     }
 
-    /// The name by which programs that this one starts can write into the same FIFO: opened again by its own, it would wait
-    /// for another reader. None for anything else.
-    ///
-    /// # Errors
-    /// When the descriptor cannot be passed on.
+    /// The name by which programs that this one starts can write into the same FIFO: opened again by its own name, it
+    /// would wait for another reader. None for anything else.
     pub fn inherited_name(&self) -> io::Result<Option<PathBuf>> {
         match &self.0 {
             Sink::Stream(file) if file.metadata()?.file_type().is_fifo() => {
@@ -284,10 +258,7 @@ impl OutputFile {
         }
     }
 
-    /// Ends a file: it gets its name.
-    ///
-    /// # Errors
-    /// When something of it cannot be written. What exists is then as it was, unless it had to be written in place.
+    /// Gives the file its name. On failure, what exists is as it was, unless it had to be written in place.
     pub fn finish(mut self) -> io::Result<()> {
         self.flush()?;
         match self.0 {
@@ -308,12 +279,12 @@ impl OutputFile {
     }
 }
 
-/// Whether nothing can be created in the folder, which says nothing about the files in it.
+/// Whether nothing can be created in the folder; files in it may still be writable.
 fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Whether a file has more than its mode and its owner, which another file in its place would not have.
+/// Whether another file in its place would lack something besides mode and owner.
 fn loses_by_replacement(metadata: &Metadata, path: &Path) -> io::Result<bool> {
     let is_kept = |name: &Vec<u8>| name.starts_with(b"user.") || name == b"system.posix_acl_access";
     Ok(metadata.nlink() > 1 || attribute_names(path)?.iter().any(is_kept))
@@ -347,9 +318,6 @@ impl Write for OutputFile {
 }
 
 /// Writes a whole file. A reader that has closed a pipe (`>(head)`) has what it wants.
-///
-/// # Errors
-/// As for [`OutputFile::create`] and [`OutputFile::finish`].
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = OutputFile::create(path)?;
     match file.write_all(content).and_then(|()| file.finish()) {

@@ -1,9 +1,6 @@
-//! The error of an operation on a file or folder.
-
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An operation on a file or folder that failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} `{}`: {source}", path.display())]
 pub struct PathError {

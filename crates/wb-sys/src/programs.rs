@@ -1,5 +1,3 @@
-//! Programs on the search path.
-
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};

@@ -12,23 +12,19 @@ pub(crate) const MAX_FILE_SIZE: u64 = 64 << 20;
 /// Capacity of the first read of a file, in bytes. Files of the kernel have no length; most fit, and need one read.
 const TYPICAL_SIZE: usize = 4096;
 
-/// An error while reading the system.
 #[derive(Debug, thiserror::Error)]
 pub enum SysError {
-    /// The file does not exist.
     #[error("no such file: `{path}`")]
     Missing {
         /// The path, as seen from the root.
         path: String,
     },
-    /// The file exists and cannot be read.
     #[error("cannot read `{path}`: {source}")]
     Unreadable {
         /// The path, as seen from the root.
         path: String,
         source: io::Error,
     },
-    /// The file has an unexpected content.
     #[error("invalid value `{text}` in `{path}`: expected {expected}")]
     Malformed {
         /// The path, as seen from the root.
@@ -54,12 +50,10 @@ impl Default for SysRoot {
 }
 
 impl SysRoot {
-    /// This system's root.
     pub fn real() -> Self {
         Self { base: PathBuf::from("/") }
     }
 
-    /// A folder as the root.
     pub fn at(base: impl Into<PathBuf>) -> Self {
         Self { base: base.into() }
     }
@@ -69,8 +63,7 @@ impl SysRoot {
         self.base == Path::new("/")
     }
 
-    /// Resolves a path, which is relative to the root with or without a leading `/`. A `..` is refused, and so is a
-    /// symbolic link that leads out of a fake root.
+    /// A path may have a leading `/`. A `..` is refused, and so is a symbolic link that leads out of a fake root.
     pub fn path(&self, path: impl AsRef<Path>) -> Result<PathBuf, SysError> {
         let path = path.as_ref();
         let outside = || SysError::Outside { path: display_path(path), root: self.base.display().to_string() };
@@ -91,12 +84,10 @@ impl SysRoot {
         Ok(full)
     }
 
-    /// Whether a path exists.
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).is_ok_and(|full| full.exists())
     }
 
-    /// Reads the bytes of a file.
     pub fn bytes(&self, path: impl AsRef<Path>) -> Result<Vec<u8>, SysError> {
         let path = path.as_ref();
         let full = self.path(path)?;
@@ -116,7 +107,6 @@ impl SysRoot {
         Ok(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
     }
 
-    /// Reads a file that contains a number.
     pub fn number<T: FromStr>(&self, path: impl AsRef<Path>) -> Result<T, SysError> {
         let path = path.as_ref();
         let text = self.text(path)?;
@@ -139,8 +129,7 @@ impl SysRoot {
         Ok(names)
     }
 
-    /// The numbers of a folder's entries whose names are `prefix` and a number: 0 and 1 of `node0`, `node1`.
-    /// Empty where there is no such folder.
+    /// The numbers in names that are `prefix` and a number: 0 and 1 of `node0`, `node1`. Empty without such a folder.
     pub fn numbered_entries(&self, path: impl AsRef<Path>, prefix: &str) -> Vec<u32> {
         let names = self.list(path).unwrap_or_default();
         names.iter().filter_map(|name| name.strip_prefix(prefix)?.parse().ok()).collect()
@@ -155,7 +144,6 @@ impl SysRoot {
     }
 }
 
-/// The path as seen from the root.
 fn display_path(path: &Path) -> String {
     format!("/{}", path.strip_prefix("/").unwrap_or(path).display())
 }
@@ -172,7 +160,6 @@ fn malformed(path: &Path, text: &str, expected: &'static str) -> SysError {
     SysError::Malformed { path: display_path(path), text, expected }
 }
 
-/// A sort key that orders `cpu2` before `cpu10`.
 fn natural_sort_key(name: &str) -> (String, u64, String) {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     (stem.to_owned(), name[stem.len()..].parse().unwrap_or(0), name.to_owned())

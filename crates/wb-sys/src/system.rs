@@ -46,13 +46,11 @@ fn size(bytes: Bytes) -> Option<String> {
     (bytes.0 > 0).then(|| Unit::new("B").quantity(bytes.0 as f64).to_string())
 }
 
-/// Joins the parts that are present with commas.
 fn join_commas<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
     let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Joins items with semicolons; None without any.
 fn join_semicolons(items: impl IntoIterator<Item = String>) -> Option<String> {
     let mut items: Vec<String> = items.into_iter().collect();
     let more = items.len().saturating_sub(MAX_LISTED);
@@ -115,7 +113,6 @@ fn file_systems(mounts: &BTreeMap<String, mounts::Mount>) -> Vec<String> {
     listed.into_iter().map(text).collect()
 }
 
-/// An interface that is backed by a device, by its driver or model.
 fn adapter(name: &str, interface: &network::Interface) -> Option<String> {
     let driver = interface.driver.as_ref().or(interface.model.as_ref())?;
     let speed = interface.speed_mbit.map(|speed| format!(", {}", Unit::new("Mbit/s").quantity(speed as f64)));

@@ -1,7 +1,5 @@
-//! Paths that other users cannot change: each level belongs to root or this user, and nobody else can write there.
-//!
-//! What is run from a file, or trusted because its hash was verified, must be below such a folder; otherwise another user
-//! can put something else in its place in between.
+//! Paths that other users cannot change: each level belongs to root or this user, and nobody else can write there. What
+//! is run, or trusted because its hash was verified, must be on such a path: another user could replace it in between.
 
 use std::fs;
 use std::io;
@@ -10,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use crate::{SysRoot, users};
 
-/// Why another user can change a path.
 #[derive(Debug, thiserror::Error)]
 pub enum UntrustedPath {
     #[error("{} belongs to user {user}", path.display())]
@@ -19,7 +16,6 @@ pub enum UntrustedPath {
         /// Name of the user, or the number.
         user: String,
     },
-    /// Others can write to a level of it.
     #[error("{} is writable by others (mode {mode:o})", path.display())]
     Writable { path: PathBuf, mode: u32 },
     /// A level of it is neither a folder nor a link to one.
@@ -29,19 +25,14 @@ pub enum UntrustedPath {
     Unreadable { path: PathBuf, source: io::Error },
 }
 
-/// Requires that only root and this user can change what is in a folder, at any level of its path.
-///
-/// # Errors
-/// With the first level from the root that another user can change.
+/// Requires that only root and this user can change what is in a folder, at any level of its path. The error is the
+/// first level from the root that another user can change.
 pub fn require_private(folder: &Path) -> Result<(), UntrustedPath> {
     require(folder, Sharing::None)
 }
 
-/// Requires that only root and this user can change what belongs to them in a folder, to which others may add: like
-/// [`require_private`], but it may be sticky, as `/tmp` is.
-///
-/// # Errors
-/// As for [`require_private`].
+/// Like [`require_private`] for what belongs to root and this user in a folder to which others may add: it may be
+/// sticky, as `/tmp` is.
 pub fn require_own_entries_safe(folder: &Path) -> Result<(), UntrustedPath> {
     require(folder, Sharing::Sticky)
 }
@@ -53,7 +44,7 @@ enum Sharing {
     Sticky,
 }
 
-/// The levels are checked from the root down: only then does each stay in place while the next one is checked.
+/// Checks from the root down: only then does each level stay in place while the next one is checked.
 fn require(folder: &Path, sharing: Sharing) -> Result<(), UntrustedPath> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();
@@ -84,7 +75,7 @@ fn require(folder: &Path, sharing: Sharing) -> Result<(), UntrustedPath> {
     Ok(())
 }
 
-/// Whether a user may be in control of what this process runs: root and this user are anyway.
+/// Root and this user control what this process runs anyway.
 fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }

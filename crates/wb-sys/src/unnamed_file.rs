@@ -9,11 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, getxattr, linkat};
 use rustix::io::Errno;
 
-/// Creates a file without a name in the file system of `folder`, with the permissions `mode & !umask`. `None`
-/// where such files are not supported, and without the folder: the caller reports that when it creates a named one.
-///
-/// # Errors
-/// Any other than lack of support: no permission, no space.
+/// Creates a file without a name in the file system of `folder`, with the permissions `mode & !umask`. `None` where
+/// such files are not supported, and without the folder: the caller reports that when it creates a named one.
 pub(crate) fn create(folder: &Path, mode: u32) -> io::Result<Option<File>> {
     let opened = OpenOptions::new().read(true).write(true).mode(mode).custom_flags(libc::O_TMPFILE).open(folder);
     match opened {
@@ -27,16 +24,13 @@ pub(crate) fn create(folder: &Path, mode: u32) -> io::Result<Option<File>> {
     }
 }
 
-/// Whether the umask applies to unnamed files: before Linux 6.0 only on file systems with access control lists. Any other
-/// answer than EOPNOTSUPP is of such a file system: ENODATA without a default list, ERANGE with one.
+/// Whether the umask applies to unnamed files: before Linux 6.0 only on file systems with access control lists. Those
+/// answer with something else than EOPNOTSUPP: ENODATA without a default list, ERANGE with one.
 fn has_umask(folder: &Path) -> bool {
     getxattr(folder, "system.posix_acl_default", &mut [0_u8; 1][..]) != Err(Errno::OPNOTSUPP)
 }
 
-/// Links the file at a path of the same file system; nothing is replaced.
-///
-/// # Errors
-/// `AlreadyExists` if something is at the path.
+/// Links the file at a path of the same file system. Fails with `AlreadyExists` if something is there.
 pub(crate) fn link(file: &File, path: &Path) -> io::Result<()> {
     // By its descriptor alone (AT_EMPTY_PATH), only privileged processes may link it.
     Ok(linkat(CWD, descriptor_path(file), CWD, path, AtFlags::SYMLINK_FOLLOW)?)

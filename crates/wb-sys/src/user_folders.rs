@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// This program's name in each of them.
 const PROGRAM: &str = "weighbridge";
 
 /// The absolute path in an environment variable; others are ignored, as the specification demands.
@@ -11,8 +10,7 @@ pub fn variable(name: &str) -> Option<PathBuf> {
     absolute(std::env::var_os(name))
 }
 
-/// The folder of the user's configuration: `${XDG_CONFIG_HOME:-~/.config}/weighbridge`. `None` if neither variable is an
-/// absolute path; likewise for the other folders.
+/// `${XDG_CONFIG_HOME:-~/.config}/weighbridge`. Like the other folders `None` if neither variable is an absolute path.
 pub fn config() -> Option<PathBuf> {
     folder(std::env::var_os, "XDG_CONFIG_HOME", ".config")
 }

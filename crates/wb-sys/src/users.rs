@@ -1,5 +1,3 @@
-//! Names of users.
-
 use crate::SysRoot;
 
 /// The name of a user of this machine, or the number if the machine's own list does not have it.

@@ -1,7 +1,7 @@
 //! Test networks: hosts with real addresses on one switch, in network namespaces, and an isolated libvirt. Everything
 //! is removed when the value is dropped.
 //!
-//! Requires root and `ip` (iproute2); [`Lab::new`] reports if they are missing.
+//! Requires root and `ip` (iproute2); [`TestNetwork::new`] reports if they are missing.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -48,9 +48,6 @@ pub struct TestNetwork {
 
 impl TestNetwork {
     /// Creates this many hosts; prints a message and returns `None` where that is not possible.
-    ///
-    /// # Panics
-    /// If they cannot be created although the requirements are met.
     pub fn new(hosts: u8) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         if let Err(error) = check_requirements() {
@@ -97,17 +94,11 @@ impl TestNetwork {
     }
 
     /// Disconnects a host: its link goes down, without any notice to its peers.
-    ///
-    /// # Panics
-    /// If the link cannot be set down.
     pub fn disconnect(&self, host: Host) {
         ip(&["-n", &self.namespace(host), "link", "set", "eth0", "down"]).unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// Makes a host drop all packets from another.
-    ///
-    /// # Errors
-    /// If nft is missing or fails.
+    /// Makes a host drop all packets from another, with nft.
     pub fn drop_packets_from(&self, host: Host, other: Host) -> Result<(), String> {
         let rule = format!("add rule inet lab input ip saddr {} drop", other.v4());
         let rules =
@@ -121,10 +112,7 @@ impl TestNetwork {
         text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 
-    /// Runs a command on a host to completion; returns its standard output, or its standard error.
-    ///
-    /// # Errors
-    /// If the command fails.
+    /// Runs a command on a host to completion; returns its standard output, or its standard error if it fails.
     pub fn run(&self, host: Host, command: &[&str]) -> Result<String, String> {
         ip(&[&["netns", "exec", &self.namespace(host)], command].concat())
     }
@@ -149,7 +137,6 @@ impl Drop for TestNetwork {
     }
 }
 
-/// Whether test networks can be created on this machine, checked once.
 fn check_requirements() -> Result<(), String> {
     static POSSIBLE: OnceLock<Result<(), String>> = OnceLock::new();
     let attempt = || {

@@ -20,9 +20,8 @@ const REQUIREMENTS: [(&str, &str); 6] = [
     ("iptables", "iptables"),
 ];
 
-/// libvirt's network, mounts and processes are in namespaces, and its files are those of a fresh installation: only the
-/// configuration and Debian's network `default` are copied. `$1` is the folder of the files, `$2` whether to start the
-/// daemons.
+/// Puts libvirt's network, mounts and processes into namespaces, with the files of a fresh installation: only the
+/// configuration and Debian's network `default` are copied. `$1`: their folder, `$2`: whether to start the daemons.
 const SETUP_SCRIPT: &str = r#"
 ip link set lo up
 mount -t tmpfs -o mode=755 lab /run
@@ -58,9 +57,6 @@ pub struct Libvirt {
 
 impl Libvirt {
     /// Starts one; prints a message and returns `None` where that is not possible.
-    ///
-    /// # Panics
-    /// If it does not start although all requirements are met.
     pub fn new() -> Option<Self> {
         let libvirt = Self::start("started")?;
         wait_until("libvirt", || libvirt.output_of(&["virsh", "-c", "qemu:///system", "uri"]).is_some());
@@ -68,9 +64,6 @@ impl Libvirt {
     }
 
     /// Creates one without its daemons.
-    ///
-    /// # Panics
-    /// If namespaces cannot be created.
     pub fn stopped() -> Option<Self> {
         Self::start("stopped")
     }

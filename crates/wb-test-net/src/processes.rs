@@ -54,11 +54,8 @@ fn kill(pid: Pid) {
     wait_until("the end of a killed process", || thread_states(raw).iter().all(|state| matches!(state, 'Z' | 'X')));
 }
 
-/// Kills a suspended process after its children, so that neither reacts to the death of the other. The children are not
-/// suspended: they would continue when their process group becomes orphaned.
-///
-/// # Panics
-/// If it has no children.
+/// Kills a suspended process after its children, which it must have, so that neither reacts to the death of the other.
+/// The children are not suspended: they would continue when their process group becomes orphaned.
 pub fn kill_after_children(mut child: Child) {
     let children = children(child.id());
     assert!(!children.is_empty(), "process {} has no children", child.id());

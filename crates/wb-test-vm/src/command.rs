@@ -20,7 +20,6 @@ pub enum GuestError {
     },
     #[error("`{program}` failed: {output}")]
     Failed { program: String, output: String },
-    /// A file or folder could not be used.
     #[error("cannot {operation} {}: {source}", path.display())]
     File {
         /// The attempted operation, as a verb.
@@ -28,7 +27,6 @@ pub enum GuestError {
         path: PathBuf,
         source: io::Error,
     },
-    /// An image could not be built.
     #[error("cannot build an image: {0}")]
     NoImage(ImageFailure),
     #[error("the machine ended before its program finished; its console ends:\n{console}")]
@@ -39,18 +37,15 @@ pub enum GuestError {
 }
 
 impl GuestError {
-    /// The error of a file operation.
     pub(crate) fn file(operation: &'static str, path: &Path, source: io::Error) -> Self {
         GuestError::File { operation, path: path.to_owned(), source }
     }
 
-    /// The error of a program or another operation.
     pub(crate) fn failed(program: &str, reason: impl std::fmt::Display) -> Self {
         GuestError::Failed { program: program.to_owned(), output: reason.to_string() }
     }
 }
 
-/// Debian packages of the programs used here.
 const PACKAGES: [(&str, &str); 12] = [
     ("apt-get", "apt"),
     ("apt-cache", "apt"),
@@ -69,7 +64,6 @@ const PACKAGES: [(&str, &str); 12] = [
 /// Folders of system programs that a user's PATH may not contain.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Finds the path of a program.
 pub(crate) fn find(program: &'static str) -> Result<PathBuf, GuestError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(SYSTEM_FOLDERS.map(PathBuf::from));
@@ -79,7 +73,6 @@ pub(crate) fn find(program: &'static str) -> Result<PathBuf, GuestError> {
     })
 }
 
-/// Runs a program configured by `configure`, and returns its standard output if it succeeds.
 pub(crate) fn output(program: &'static str, configure: impl FnOnce(&mut Command)) -> Result<String, GuestError> {
     let mut command = Command::new(find(program)?);
     command.stdin(Stdio::null()).env("LC_ALL", "C");

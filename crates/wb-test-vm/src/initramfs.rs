@@ -12,8 +12,7 @@ use crate::{
     kernel::Kernel,
 };
 
-/// The init script. The console is on the first serial port, the script's output on the second, its exit code on the
-/// third.
+/// The init script. Serial ports: the first has the console, the second the script's output, the third its exit code.
 const INIT: &str = r#"#!/bin/busybox sh
 export PATH=/bin
 /bin/busybox --install -s /bin
@@ -32,7 +31,6 @@ echo $? >/dev/ttyS2
 poweroff -f
 "#;
 
-/// Builds the initramfs as a file in `folder`.
 pub(crate) fn build(errand: &GuestScript<'_>, kernel: &Kernel, folder: &Path) -> Result<PathBuf, GuestError> {
     let root = folder.join("root");
     for name in ["bin", "proc", "sys", "dev", "tmp", "lib"] {

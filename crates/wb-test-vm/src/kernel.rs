@@ -1,5 +1,3 @@
-//! Downloads Debian's cloud kernel from its archive.
-
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -10,7 +8,6 @@ use crate::command::{GuestError, output};
 /// The metapackage that depends on the newest kernel.
 const METAPACKAGE: &str = "linux-image-cloud-amd64";
 
-/// A downloaded kernel.
 pub(crate) struct Kernel {
     /// Its release: `6.1.0-31-cloud-amd64`.
     pub(crate) version: String,
@@ -24,7 +21,7 @@ impl Kernel {
     }
 }
 
-/// Downloads the newest kernel from the archive, unless it is in `cache`.
+/// Downloads Debian's newest cloud kernel from its archive, unless it is in `cache`.
 pub(crate) fn fetch(cache: &Path) -> Result<Kernel, GuestError> {
     let version = newest_version()?;
     let kernel = Kernel { root: cache.join(&version), version };
@@ -48,7 +45,6 @@ pub(crate) fn fetch(cache: &Path) -> Result<Kernel, GuestError> {
     }
 }
 
-/// The release of the newest kernel.
 fn newest_version() -> Result<String, GuestError> {
     let depends = output("apt-cache", |command| _ = command.args(["depends", "--no-recommends", METAPACKAGE]))?;
     let version = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: linux-image-"));

@@ -22,8 +22,7 @@ pub use ssh_guest::{GuestConfig, GuestDisk, SshGuest, built_image};
 pub struct GuestScript<'a> {
     /// Kernel modules to load first, with their dependencies.
     pub modules: &'a [&'a str],
-    /// Files to copy from this machine, each with its path in the guest, such as `bin/mine`. Programs must be
-    /// statically linked.
+    /// Files to copy from this machine, with their paths in the guest (`bin/mine`). Programs must be statically linked.
     pub files: &'a [(&'a Path, &'a str)],
     /// A shell script that runs as root.
     pub script: &'a str,
@@ -34,17 +33,12 @@ pub struct GuestScript<'a> {
 pub struct ScriptOutput {
     /// The script's standard output and standard error.
     pub output: String,
-    /// The script's exit code.
     pub status: i32,
 }
 
-/// Starts a machine, runs the script in it, and waits for its end, at most five minutes.
-///
-/// The kernel is downloaded from Debian's archive once and cached in `cache`, one folder per version.
-///
-/// # Errors
-/// If a tool is missing, the archive cannot be reached, the kernel lacks a module, or the machine ends before the
-/// script (with the last lines of its console).
+/// Starts a machine, runs the script in it, and waits for its end, at most five minutes. The kernel is downloaded from
+/// Debian's archive once and cached in `cache`, one folder per version. If the machine ends before the script, the
+/// error has the last lines of its console.
 pub fn run_script(errand: &GuestScript<'_>, cache: &Path) -> Result<ScriptOutput, GuestError> {
     let kernel = kernel::fetch(cache)?;
     let folder =

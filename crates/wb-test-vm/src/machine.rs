@@ -1,5 +1,3 @@
-//! Runs the virtual machine.
-
 use std::{fs, path::Path};
 
 use crate::{

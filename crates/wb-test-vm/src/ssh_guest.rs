@@ -15,7 +15,6 @@ use wb_profile::image::{self, BaseImage, GuestBoot, HostKey, ImageSpec, SeedConf
 
 use crate::command::{GuestError, find, output};
 
-/// Time limit for an emulated machine to accept logins.
 const BOOT_LIMIT: Duration = Duration::from_secs(300);
 
 /// The emulation, with few MiB for translated code. QEMU 7.2 discards translations when that memory is full, not at a
@@ -27,10 +26,7 @@ const ACCELERATOR: &str = "tcg,tb-size=64";
 /// How long a download may stall.
 const STALL_LIMIT: Nanos = Nanos(60_000_000_000);
 
-/// Builds an image, or finds it in the image cache of this machine (`WEIGHBRIDGE_CACHE`). That takes a minute or two.
-///
-/// # Errors
-/// If it cannot be built: a tool is missing, this is not root, or the archive cannot be reached.
+/// Builds an image as root, in a minute or two, or finds it in this machine's image cache (`WEIGHBRIDGE_CACHE`).
 pub fn built_image(spec: &str) -> Result<BaseImage, GuestError> {
     let failed = |reason: String| GuestError::failed("building an image", reason);
     let image: ImageSpec = serde_json::from_str(spec).map_err(|error| failed(error.to_string()))?;
@@ -64,7 +60,6 @@ sync
 pub struct GuestConfig<'a> {
     /// Its host name, by which its ssh configuration knows it.
     pub name: &'a str,
-    /// Its memory in MiB.
     pub memory_mib: u32,
     /// Its empty disks, besides that of the system: `/dev/nvme0n1`, `/dev/nvme1n1`, ….
     pub disks: &'a [GuestDisk],
@@ -83,11 +78,8 @@ impl Default for GuestConfig<'_> {
 /// An empty disk whose speed is limited, so that it does not depend on the emulation.
 #[derive(Clone, Copy, Debug)]
 pub struct GuestDisk {
-    /// Its size in MiB.
     pub size_mib: u32,
-    /// Operations per second.
     pub iops: u32,
-    /// MiB per second.
     pub mib_per_second: u32,
 }
 
@@ -101,9 +93,6 @@ pub struct SshGuest {
 
 impl SshGuest {
     /// Starts a machine of an image with its files in a folder. It boots meanwhile: see [`SshGuest::log_in`].
-    ///
-    /// # Errors
-    /// If a tool is missing or fails, or a file cannot be written.
     pub fn start(folder: &Path, base: &BaseImage, config: &GuestConfig<'_>) -> Result<Self, GuestError> {
         let path = |file: &str| folder.join(file).display().to_string();
         let (_, authorized_key) = create_key(folder, "user")?;
@@ -163,10 +152,8 @@ impl SshGuest {
         self.folder.join("ssh_config")
     }
 
-    /// Runs a script on it, once it accepts logins and has finished booting.
-    ///
-    /// # Errors
-    /// If it does not accept logins within five minutes, with its console; not if the script fails.
+    /// Runs a script on it, once it accepts logins and has finished booting. Fails with its console if it does not
+    /// accept logins within five minutes, but not if the script fails.
     pub fn log_in(&self, script: &str) -> Result<Output, GuestError> {
         let start = Instant::now();
         loop {
@@ -204,9 +191,6 @@ impl SshGuest {
 
     /// Installs GRUB on its disk, and starts it again with that instead of a kernel from outside. Its image needs the
     /// packages of [`SshGuest::GRUB_PACKAGES`].
-    ///
-    /// # Errors
-    /// If GRUB cannot be installed, or the emulator cannot be started.
     pub fn boot_with_grub(&mut self) -> Result<(), GuestError> {
         let installed = self.log_in(INSTALL_GRUB)?;
         if !installed.status.success() {
@@ -225,9 +209,6 @@ impl SshGuest {
     pub const GRUB_PACKAGES: [&str; 2] = ["grub-pc-bin", "grub2-common"];
 
     /// Starts it again with its disks, after [`SshGuest::kill`].
-    ///
-    /// # Errors
-    /// If the emulator cannot be started.
     pub fn restart(&mut self) -> Result<(), GuestError> {
         self.emulator = boot(&self.folder, &self.arguments)?;
         Ok(())
@@ -254,7 +235,6 @@ fn boot(folder: &Path, arguments: &[String]) -> Result<Child, GuestError> {
     emulator.spawn().map_err(|error| GuestError::failed("qemu-system-x86_64", error))
 }
 
-/// Creates a key pair in a folder; returns the private and the public key.
 fn create_key(folder: &Path, name: &str) -> Result<(String, String), GuestError> {
     let file = folder.join(name);
     output("ssh-keygen", |command| {

@@ -1,5 +1,3 @@
-//! A simulated agent.
-
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,7 +20,7 @@ use wb_sys::telemetry::Telemetry;
 use crate::FakeProcess;
 use crate::state::State;
 
-/// A simulated agent. Clones share their state.
+/// A simulated agent. Clones share its state.
 #[derive(Clone)]
 pub struct FakeAgent(Arc<Inner>);
 
@@ -140,7 +138,6 @@ impl FakeAgent {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The machine's CLOCK_MONOTONIC, in nanoseconds.
     fn now_ns(&self) -> u64 {
         u64::try_from(self.0.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
@@ -263,7 +260,6 @@ impl FakeAgent {
     }
 }
 
-/// The path of the scratch folder with this id.
 fn folder_path(id: u32) -> String {
     format!("/tmp/fake-{id}")
 }

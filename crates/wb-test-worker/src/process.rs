@@ -1,5 +1,3 @@
-//! Simulated processes.
-
 use std::time::Duration;
 
 use wb_agent::ExitReason;
@@ -11,7 +9,6 @@ pub struct FakeProcess {
     pub stderr: Vec<u8>,
     pub ending: ExitReason,
     pub elapsed: Duration,
-    /// Files that it writes at its start: paths and contents.
     pub files: Vec<(String, Vec<u8>)>,
 }
 

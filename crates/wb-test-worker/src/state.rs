@@ -1,5 +1,3 @@
-//! State of a simulated machine.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_agent::protocol::{Request, call};
@@ -9,11 +7,8 @@ use wb_sys::telemetry::Telemetry;
 
 use crate::FakeProcess;
 
-/// Predicate over requests.
 pub(crate) type RequestFilter = Box<dyn Fn(&Request) -> bool + Send>;
-/// Makes the result of a teardown.
 pub(crate) type Teardown = Box<dyn Fn() -> TeardownReport + Send>;
-/// Makes the result of setting knobs.
 pub(crate) type Tune = Box<dyn Fn(&call::Tune) -> Result<TuneReport, Fault> + Send>;
 
 /// Files, groups and processes of a simulated machine, and its predefined results.
@@ -30,7 +25,6 @@ pub(crate) struct State {
     pub(crate) telemetry: Telemetry,
     pub(crate) announced: Vec<AgentSession>,
     pub(crate) lost: Option<String>,
-    /// Requests at which the connection breaks.
     pub(crate) breaks_at: Option<RequestFilter>,
 }
 

@@ -12,45 +12,41 @@ use crate::Rejection;
 #[derive(Debug, Clone)]
 pub struct Artefacts {
     root: PathBuf,
-    /// Relative to the root.
     folder: PathBuf,
 }
 
 impl Artefacts {
-    /// The artefacts in this folder.
     pub fn new(folder: &Path) -> Self {
         Self::of_run(folder, Path::new(""))
     }
 
-    /// The artefacts in a folder of a run, whose path is relative to the run folder.
+    /// Artefacts in a folder of a run; `folder` is relative to the run folder.
     pub fn of_run(run: &Path, folder: &Path) -> Self {
         Self { root: run.to_owned(), folder: folder.to_owned() }
     }
 
-    /// A file's bytes.
     pub fn bytes(&self, name: &str) -> Result<Vec<u8>, Rejection> {
         contained_file::read(&self.root, &self.folder.join(name), MAX_FILE)
             .map_err(|error| Rejection::output(format!("missing artefact `{name}`: {error}")))
     }
 
-    /// A file's length in bytes.
+    /// Length of a file in bytes.
     pub fn length(&self, name: &str) -> Result<u64, Rejection> {
         let metadata = contained_file::metadata(&self.root, &self.folder.join(name));
         Ok(metadata.map_err(|error| Rejection::output(format!("missing artefact `{name}`: {error}")))?.len())
     }
 
-    /// A file's text; bytes that are not UTF-8 become replacement characters.
+    /// Text of a file; bytes that are not UTF-8 become replacement characters.
     pub fn text(&self, name: &str) -> Result<String, Rejection> {
         Ok(String::from_utf8_lossy(&self.bytes(name)?).into_owned())
     }
 
-    /// A file's JSON.
     pub fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T, Rejection> {
         serde_json::from_slice(&self.bytes(name)?)
             .map_err(|error| Rejection::output(format!("invalid `{name}`: {error}")))
     }
 
-    /// The names of files that start with `prefix`, sorted.
+    /// Names that start with `prefix`, sorted.
     pub fn names_with_prefix(&self, prefix: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.root.join(&self.folder)).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

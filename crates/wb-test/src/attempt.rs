@@ -22,20 +22,17 @@ const STDOUT_HEAD: usize = 64 << 10;
 /// Processes, facts, placement and limits of a test on one worker; processes are killed when it is dropped.
 #[derive(Debug)]
 pub struct WorkerContext {
-    /// Group that the processes belong to; its private folder is removed with it.
+    /// Owns the processes and the private folder.
     pub group: TeardownGroup,
-    /// Roles of the workers: this one measures, or serves one that does.
+    /// This worker measures, or serves one that does.
     pub roles: Roles,
-    /// Contexts of the other workers of this cell.
     pub peers: Vec<WorkerContext>,
     /// Address at which other workers reach this one, if configured.
     pub address: Option<String>,
-    /// Slot in the start barrier of the workers that measure at the same time.
+    /// Only if several workers measure at the same time.
     pub barrier_slot: Option<BarrierSlot>,
-    /// Facts about the worker's machine.
     pub facts: Arc<Facts>,
     pub placement: Placement,
-    /// Time limit of each process and wait.
     pub limit: Nanos,
     /// Becomes true when the user cancels.
     pub cancel: watch::Receiver<bool>,
@@ -54,7 +51,6 @@ impl WorkerContext {
         Self { group, roles, peers: Vec::new(), address: None, barrier_slot: None, facts, placement, limit, cancel }
     }
 
-    /// The worker.
     pub fn worker(&self) -> &Worker {
         self.group.worker()
     }
@@ -70,7 +66,6 @@ impl WorkerContext {
         format!("{}/{name}", self.group.folder())
     }
 
-    /// Creates a command with the cell's placement.
     pub fn command<A: Into<String>>(&self, argv: impl IntoIterator<Item = A>) -> Command {
         Command::new(argv).placement(self.placement.clone())
     }
@@ -93,8 +88,7 @@ impl WorkerContext {
         self.wait(&process).await
     }
 
-    /// Like `run_to_end`, but starts at the same time as the processes of the other workers; returns the start time, if
-    /// any.
+    /// Like `run_to_end`, but starts with the processes of the other workers; returns the start time, if any.
     async fn run_together(&self, command: Command) -> Result<(ProcessOutput, Option<ProcessStart>), Failure> {
         let Some(slot) = &self.barrier_slot else { return Ok((self.run_to_end(command).await?, None)) };
         let process = Arc::new(self.group.spawn_suspended(command).await?);
@@ -114,7 +108,6 @@ impl WorkerContext {
         Ok(finished.stdout)
     }
 
-    /// Awaits a future, unless the user cancels first.
     pub async fn until_cancelled<T>(&self, future: impl Future<Output = T>) -> Result<T, Failure> {
         let mut cancel = self.cancel.clone();
         let cancelled = async move {
@@ -129,8 +122,7 @@ impl WorkerContext {
         }
     }
 
-    /// Calls `attempt` every 5 milliseconds until it returns a value or the time limit is reached; `name` is for
-    /// messages.
+    /// Calls `attempt` every 5 ms until it returns a value or the time limit is reached. `name` is for messages.
     pub async fn poll_until<F: Future<Output = Option<T>>, T>(
         &self,
         name: &str,
@@ -149,12 +141,10 @@ impl WorkerContext {
         self.until_cancelled(timed).await?.map_err(|_| Failure::crashed(format!("{name} not ready within {limit}")))
     }
 
-    /// Reads a file of the worker.
     pub async fn get(&self, path: &str) -> Result<Vec<u8>, Failure> {
         self.worker().get(path, Bytes(1 << 30)).await.map_err(Failure::from)
     }
 
-    /// Writes a file on the worker.
     pub async fn put(&self, path: &str, bytes: &[u8]) -> Result<(), Failure> {
         self.worker().put(path, bytes, 0o600).await.map_err(Failure::from)
     }
@@ -165,12 +155,11 @@ impl WorkerContext {
 pub struct Attempt {
     pub context: WorkerContext,
     pub purpose: AttemptPurpose,
-    /// Index of the sample among those of the same purpose.
+    /// Index among the samples of the same purpose.
     pub sample: u32,
-    /// Minimum duration of the measured part.
+    /// Of the measured part.
     pub min_time: Nanos,
-    /// Amount of work that earlier samples of this cell did, in the test's own unit, to be repeated; none for the first
-    /// sample.
+    /// Work of earlier samples of this cell, in the test's own unit, to be repeated; none for the first sample.
     pub work: Option<u64>,
     /// Bytes of standard output that may still be recorded in the run.
     pub stdout_limit: Bytes,
@@ -180,13 +169,12 @@ pub struct Attempt {
 /// Results of an attempt: artefacts, work, run time, findings and interference from outside.
 #[derive(Debug, Default)]
 pub struct AttemptRecord {
-    /// Files by name.
     pub artefacts: Vec<(String, Vec<u8>)>,
     pub work: Option<u64>,
-    /// Total run time of the measured processes, in seconds. They also start, fill memory, calibrate and check: this is
-    /// not the measured time.
+    /// Total run time of the measured processes in seconds. It includes their start, filling of memory, calibration and
+    /// checks, so it is not the measured time.
     pub workload_seconds: f64,
-    /// Observations, a sentence each.
+    /// A sentence each.
     pub findings: Vec<String>,
     /// Influences that make a sample incomparable, a sentence each.
     pub disturbances: Vec<String>,
@@ -207,7 +195,6 @@ struct ProcessRecord<'a> {
     /// How late the process started, and by which clock; only if several were started together.
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<ProcessStart>,
-    /// Placement that the cell requests.
     placement: &'a Placement,
     #[serde(flatten)]
     process_state: &'a PlacementReport,
@@ -219,12 +206,11 @@ struct ProcessEnd {
     ending: ExitReason,
     elapsed_seconds: f64,
     usage: ResourceUsage,
-    /// Descendants that were still running, by name.
+    /// Names of descendants that were still running.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     outlived_by: Vec<String>,
-    /// How standard output was captured.
     stdout: Capture,
-    /// Length and SHA-256 of standard output, unless it was discarded; they show whether it differs between samples.
+    /// Of standard output, unless it was discarded; with the hash it shows whether the output differs between samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     stdout_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -248,7 +234,6 @@ impl std::ops::Deref for RunningService {
 }
 
 impl Attempt {
-    /// Creates an attempt with an empty record.
     pub fn new(
         context: WorkerContext,
         purpose: AttemptPurpose,
@@ -260,7 +245,6 @@ impl Attempt {
         Self { context, purpose, sample, min_time, work, stdout_limit, record: AttemptRecord::default() }
     }
 
-    /// Adds a file to the artefacts.
     pub fn add_artefact(&mut self, name: &str, bytes: impl Into<Vec<u8>>) {
         self.record.artefacts.push((name.to_owned(), bytes.into()));
     }
@@ -277,19 +261,16 @@ impl Attempt {
         found
     }
 
-    /// Removes an artefact, if it exists.
     pub fn remove_artefact(&mut self, name: &str) {
         self.record.artefacts.retain(|(existing, _)| existing != name);
     }
 
-    /// Adds a file with a value as JSON to the artefacts.
     pub fn add_json(&mut self, name: &str, value: &impl Serialize) -> Result<(), Failure> {
         let json = serde_json::to_vec(value);
         self.add_artefact(name, json.map_err(|error| Failure::refused(format!("cannot record `{name}`: {error}")))?);
         Ok(())
     }
 
-    /// Records the amount of work done.
     pub fn record_work(&mut self, work: u64) {
         self.record.work = Some(work);
     }
@@ -299,9 +280,9 @@ impl Attempt {
         self.record.findings.push(finding.into());
     }
 
-    /// Runs a measured process that has to succeed. How it ran and what it used is recorded as `NAME.process.json`,
-    /// its output as `NAME.stdout` (if the command captures it; after a failure at least its end) and `NAME.stderr`,
-    /// whether it succeeds or not.
+    /// Runs a measured process that has to succeed. Even if it fails, records how it ran and what it used as
+    /// `NAME.process.json`, its output as `NAME.stdout` (if the command captures it; after a failure at least its end)
+    /// and `NAME.stderr`.
     pub async fn run(&mut self, name: &str, command: Command) -> Result<ProcessOutput, Failure> {
         let placement = command.placement.clone();
         self.run_with_placement(name, command, &placement).await
@@ -365,7 +346,7 @@ impl Attempt {
         Ok(finished)
     }
 
-    /// Truncates the recorded standard output of a process to its beginning if all of it would exceed the run's limit.
+    /// Truncates the recorded standard output to its beginning if all of it would exceed the run's limit.
     pub fn cap_stdout(&mut self, name: &str) {
         let (file, limit) = (format!("{name}.stdout"), self.stdout_limit.0);
         let output = self.record.artefacts.iter_mut().find(|(name, _)| *name == file);
@@ -406,7 +387,6 @@ impl Attempt {
         }
     }
 
-    /// Splits the attempt into its context and its record.
     pub fn into_parts(self) -> (WorkerContext, AttemptRecord) {
         (self.context, self.record)
     }
@@ -416,7 +396,6 @@ fn mask_env(env: &[(String, String)]) -> Vec<(&str, String)> {
     env.iter().map(|(name, value)| (name.as_str(), mask_value(name, value))).collect()
 }
 
-/// Short name of a command, for messages.
 pub fn program_name(command: &Command) -> String {
     let name = command.argv.first().map_or("", |program| base_name(program)).to_owned();
     match command.argv.get(1..3) {
@@ -446,7 +425,7 @@ pub fn check_success(program: &str, finished: &ProcessOutput) -> Result<(), Fail
     }
 }
 
-/// Last line of a stream that is not empty, for a message; none if it is not UTF-8.
+/// Last line that is not empty; none if it is not UTF-8.
 fn last_line(stream: &[u8]) -> Option<String> {
     let mut lines = stream.split(|byte| *byte == b'\n').rev().map(<[u8]>::trim_ascii);
     let line = std::str::from_utf8(lines.find(|line| !line.is_empty())?).ok()?;

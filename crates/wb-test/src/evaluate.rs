@@ -8,9 +8,8 @@ use crate::{Artefacts, Measurement, TestCell};
 /// Largest plausible magnitude of a value in any unit; its square is still a finite number.
 const MAX_MAGNITUDE: f64 = 1e100;
 
-/// Extracts a sample's values and applies the gates of every test: each declared value has to exist, to be a finite
-/// number, and to be possible at all. `metrics` are those of the cell, of which others may be primary than the test
-/// declares.
+/// Extracts a sample's values and applies the gates of every test: each declared value has to exist, to be finite, and
+/// to be possible at all. `metrics` are those of the cell, whose primary ones may differ from the test's declaration.
 pub fn evaluate(cell: &dyn TestCell, metrics: &[Metric], artefacts: &Artefacts) -> Measurement {
     let mut measurement = match cell.study(artefacts) {
         Ok(measurement) => measurement,
@@ -23,7 +22,7 @@ pub fn evaluate(cell: &dyn TestCell, metrics: &[Metric], artefacts: &Artefacts) 
     measurement
 }
 
-/// Whether a value passes the gates of [`check_metric`], without saying why not.
+/// Whether [`check_metric`] accepts the value.
 pub fn is_plausible(metric: &Metric, value: f64) -> bool {
     let is_signed = metric.class == Class::Check;
     value.is_finite()
@@ -32,13 +31,11 @@ pub fn is_plausible(metric: &Metric, value: f64) -> bool {
         && (value != 0.0 || !metric.primary || is_signed)
 }
 
-/// A unit behind a figure; nothing if it has none.
 fn suffix(unit: &Unit) -> String {
     let unit = unit.to_string();
     if unit.is_empty() { unit } else { format!(" {unit}") }
 }
 
-/// Applies the gates of every test to one declared value.
 pub fn check_metric(measurement: &mut Measurement, metric: &Metric) {
     let name = &metric.name;
     match measurement.get(metric) {

@@ -1,21 +1,17 @@
-//! Failures of an attempt at a sample.
-
 use wb_agent::WorkerError;
 use wb_model::{AttemptOutcome, Nanos, WorkerName};
 
 /// Why an attempt did not complete.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Failure {
-    /// It reached its time limit.
     #[error("not done after {after}")]
     Timeout { after: Nanos },
-    /// One of its processes failed.
     #[error("{status}")]
     Crashed {
         /// Which process, and how it ended.
         status: String,
     },
-    /// It could not be started.
+    /// The attempt could not be started.
     #[error("{reason}")]
     Refused {
         /// The reason, and what to do.
@@ -28,17 +24,14 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// It could not be started.
     pub fn refused(reason: impl Into<String>) -> Self {
         Self::Refused { reason: reason.into() }
     }
 
-    /// One of its processes failed.
     pub fn crashed(status: impl Into<String>) -> Self {
         Self::Crashed { status: status.into() }
     }
 
-    /// The failure that the prepared state is not the state that the test prepares.
     pub fn foreign_state() -> Self {
         Self::refused("prepared state belongs to another test")
     }
@@ -52,7 +45,6 @@ impl Failure {
         }
     }
 
-    /// Marks the failure as one of the cleanup after a sample.
     pub fn in_cleanup(self) -> Self {
         match self {
             Self::Crashed { status } => Self::Crashed { status: format!("cleanup failed: {status}") },
@@ -62,7 +54,6 @@ impl Failure {
         }
     }
 
-    /// Converts the failure into the outcome of its attempt.
     pub fn outcome(&self) -> AttemptOutcome {
         match self.clone() {
             Self::Timeout { after } => AttemptOutcome::Timeout { after },

@@ -1,5 +1,3 @@
-//! Samples that were taken by another program.
-
 use std::collections::BTreeMap;
 
 use wb_model::imported::{ImportRejection, ImportedRow};

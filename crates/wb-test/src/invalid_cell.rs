@@ -1,5 +1,3 @@
-//! Cells whose parameters are invalid.
-
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -20,7 +18,6 @@ pub(crate) struct InvalidCell {
 }
 
 impl InvalidCell {
-    /// Creates a cell of a test whose parameters are invalid.
     pub(crate) fn new(test: Arc<dyn Test>, invalid: &InvalidParams) -> Self {
         Self { test, reason: invalid.to_string(), shared: SharedParams::default() }
     }
@@ -42,7 +39,7 @@ impl TestCell for InvalidCell {
         &self.shared
     }
 
-    /// None: they depend on the parameters.
+    // They depend on the parameters.
     fn metrics(&self) -> Vec<Metric> {
         Vec::new()
     }

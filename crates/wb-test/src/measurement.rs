@@ -1,5 +1,3 @@
-//! Result of one sample.
-
 use std::collections::BTreeMap;
 
 use wb_model::outcome::Gate;
@@ -15,18 +13,16 @@ pub const DEFINITION_FILE_PREFIX: &str = "file ";
 /// The values of one sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
-    /// Values by metric; those of single workers are added by the study.
+    /// By metric; the study adds those of single workers.
     pub values: BTreeMap<MetricKey, f64>,
-    /// Whether the values are valid.
     pub validity: Validity,
-    /// Duration of the measured part of the sample, without start, filling, calibration and warm-up; none if the test
-    /// cannot separate it from the run time of its processes.
+    /// Seconds of the measured part, without start, filling, calibration and warm-up; none if the test cannot separate
+    /// it from the run time of its processes.
     pub intervals: Option<f64>,
-    /// Curves, each with its own axes.
     pub curves: Vec<SampleCurve>,
-    /// Latencies per interval, by kind of operation.
+    /// Per interval and kind of operation.
     pub latencies: Vec<LatencySeries>,
-    /// Observations, a sentence each.
+    /// A sentence each.
     pub findings: Vec<String>,
     /// Outputs that have to be the same in every sample of a cell, or their digests, by name.
     pub outputs: BTreeMap<String, String>,
@@ -50,43 +46,38 @@ impl Default for Measurement {
 }
 
 impl Measurement {
-    /// Sets a value, builder style.
     pub fn with_value(mut self, class: Class, metric: &str, value: f64) -> Self {
         self.set(class, metric, value);
         self
     }
 
-    /// Sets a value.
     pub fn set(&mut self, class: Class, metric: &str, value: f64) {
         self.values.insert(MetricKey::new(class, metric), value);
     }
 
-    /// The value of a metric.
     pub fn get(&self, metric: &Metric) -> Option<f64> {
         self.values.get(&metric.key()).copied()
     }
 
-    /// Marks the values as invalid, unless an earlier gate did so already.
+    /// Rejects the values, unless an earlier gate already did.
     pub fn reject(&mut self, gate: Gate, figures: impl Into<String>) {
         if self.validity == Validity::Valid {
             self.validity = Validity::Invalid { gate, figures: figures.into() };
         }
     }
 
-    /// Marks the values as invalid if `holds` is false.
+    /// Rejects the values unless `holds`.
     pub fn require(&mut self, holds: bool, gate: Gate, figures: impl FnOnce() -> String) {
         if !holds {
             self.reject(gate, figures());
         }
     }
 
-    /// Sets the duration of the measured part.
     pub fn with_duration(mut self, seconds: f64) -> Self {
         self.intervals = Some(seconds);
         self
     }
 
-    /// Adds a circumstance that may explain the values.
     pub fn add_provenance(&mut self, name: &str, value: impl ToString) {
         self.provenance.insert(name.to_owned(), value.to_string());
     }
@@ -96,9 +87,7 @@ impl Measurement {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{gate}: {figures}")]
 pub struct Rejection {
-    /// The gate that it failed.
     pub gate: Gate,
-    /// The figures that show it.
     pub figures: String,
 }
 
@@ -118,7 +107,7 @@ pub struct SampleCurve {
     pub x: (String, Unit),
     /// Measured quantity, and its unit.
     pub y: (String, Unit),
-    /// Lines by name, each with points in ascending order of x.
+    /// By name, with points in ascending order of x.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -126,7 +115,6 @@ pub struct SampleCurve {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencySeries {
     pub title: String,
-    /// The length of an interval.
     pub interval: Nanos,
     /// One histogram per interval: (latency in nanoseconds, operations), latencies ascending.
     pub seconds: Vec<Vec<(u64, u64)>>,

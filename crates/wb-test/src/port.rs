@@ -1,5 +1,3 @@
-//! Ports of a worker according to the kernel: free ports, and ports with a listener.
-
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
@@ -7,10 +5,10 @@ use wb_model::Nanos;
 
 use crate::{Failure, WorkerContext};
 
-/// Range of the search, which lies below the kernel's ephemeral ports and above most well-known ports.
+/// Range of the search: below the kernel's ephemeral ports, above most well-known ports.
 const PORTS: RangeInclusive<u16> = 20_000..=32_000;
 
-/// State of a listening TCP socket in the kernel's tables.
+/// State of a listening TCP socket in the tables of `/proc/net`.
 const TCP_LISTEN: &str = "0A";
 
 /// Finds a port that no TCP or UDP socket of the worker is bound to.

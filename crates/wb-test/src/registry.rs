@@ -1,5 +1,3 @@
-//! The tests that can be run, by name.
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -10,14 +8,14 @@ use wb_plan::{Catalog, CatalogCell, CellMatrix};
 use crate::invalid_cell::InvalidCell;
 use crate::{Test, TestCell};
 
-/// The tests that can be run, by name.
+/// Tests that can be run, by name.
 #[derive(Clone, Default)]
 pub struct Registry {
     tests: BTreeMap<String, RegistryEntry>,
 }
 
-/// A test that is created when it is first used. A command uses few tests, and declaring all of them takes longer than
-/// the rest of its start.
+/// A test that is created at its first use: a command uses few tests, and declaring all of them takes longer than the
+/// rest of its start.
 type RegistryEntry = Arc<LazyLock<DeclaredTest, Box<dyn FnOnce() -> DeclaredTest + Send>>>;
 
 struct DeclaredTest {
@@ -32,7 +30,7 @@ impl Registry {
         self.insert(&name, || Arc::new(test));
     }
 
-    /// Adds a test that is made when it is first used, replacing one of the same name.
+    /// Adds a test that is made at its first use, replacing one of the same name.
     pub fn insert(&mut self, name: &str, make: impl FnOnce() -> Arc<dyn Test> + Send + 'static) {
         let declare = move || {
             let test = make();
@@ -41,13 +39,12 @@ impl Registry {
         self.tests.insert(name.to_owned(), Arc::new(LazyLock::new(Box::new(declare))));
     }
 
-    /// The test of this name.
     pub fn test(&self, name: &str) -> Option<&Arc<dyn Test>> {
         self.tests.get(name).map(|entry| &entry.test)
     }
 
-    /// Whether a run recorded this definition of a test: the same text, with its secrets masked. `None` stands for one
-    /// that comes with the program.
+    /// Whether a run recorded this definition of a test: the same text with masked secrets, or `None` for a test that
+    /// comes with the program.
     pub fn has_definition(&self, test: &str, recorded: Option<&[u8]>) -> bool {
         match (self.test(test).and_then(|test| test.definition()), recorded) {
             (None, None) => true,
@@ -58,8 +55,7 @@ impl Registry {
         }
     }
 
-    /// The cell of a test with these effective parameters; `None` if there is no such test. If the parameters are invalid,
-    /// the cell cannot be measured.
+    /// The cell of a test; `None` if there is no such test. If the parameters are invalid, the cell cannot be measured.
     pub fn test_cell(&self, test: &str, params: &Params) -> Option<Box<dyn TestCell>> {
         let test = self.test(test)?;
         // Parameters are decoded once per cell. With invalid ones it is unsupported, with the reason.
@@ -67,7 +63,7 @@ impl Registry {
         Some(cell.unwrap_or_else(|invalid| Box::new(InvalidCell::new(Arc::clone(test), &invalid))))
     }
 
-    /// The declarations, by name.
+    /// Declarations, sorted by name.
     pub fn declarations(&self) -> impl Iterator<Item = &Declaration> {
         self.tests.values().map(|entry| &entry.declaration)
     }

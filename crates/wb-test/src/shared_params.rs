@@ -9,31 +9,24 @@ use wb_plan::{KNOBS, SIDES, WORKERS};
 /// Decoded parameters of a cell that every test has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SharedParams {
-    /// Placement of the measured processes.
     pub placement: Placement,
-    /// Environment variables and the command to run before each attempt.
+    /// Environment variables, and the command to run before each attempt.
     pub setup: AttemptSetup,
-    /// Values of the knobs that are set while a sample is taken, by name.
+    /// Values by name, set while a sample is taken.
     pub knobs: BTreeMap<String, String>,
 }
 
 /// Why effective parameters cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidParams {
-    /// A single parameter is invalid.
     #[error("`{name}`: {reason}")]
-    One {
-        name: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The parameters are valid each, but not together.
+    One { name: String, reason: String },
+    /// Each is valid, but not all together.
     #[error("{0}")]
     Together(String),
 }
 
 impl SharedParams {
-    /// Declarations of the parameters of placement and setup.
     pub fn declarations() -> Vec<Param> {
         let text = |word: &str| Some(ParamValue::Text(word.to_owned()));
         let help_and_default = |name: &str| match name {
@@ -55,11 +48,8 @@ impl SharedParams {
         described.collect()
     }
 
-    /// Splits the effective parameters of a cell into those of its test and the shared ones, which every test has.
-    /// Parameters by which a plan assigns roles to workers belong to neither.
-    ///
-    /// # Errors
-    /// If a shared parameter cannot be decoded.
+    /// Splits the effective parameters of a cell into those of its test and the shared ones. Parameters by which a plan
+    /// assigns roles to workers belong to neither.
     pub fn split(params: &Params) -> Result<(Params, Self), InvalidParams> {
         let (mut own, mut placement, mut setup) = (Params::new(), Params::new(), Params::new());
         let mut knobs = BTreeMap::new();
@@ -80,7 +70,7 @@ impl SharedParams {
         Ok((own, Self { placement: decode(&placement)?, setup: decode(&setup)?, knobs }))
     }
 
-    /// Why they are not possible on a machine, if so.
+    /// Why a machine does not support them, if so.
     pub fn unsupported(&self, facts: &Facts) -> Option<String> {
         if let Err(reason) = self.setup.variables() {
             return Some(reason);
@@ -94,7 +84,7 @@ impl SharedParams {
     }
 }
 
-/// Decodes parameters; the error names the parameter at fault.
+/// The error names the parameter at fault.
 pub fn decode<P: DeserializeOwned>(params: &Params) -> Result<P, InvalidParams> {
     let decode = |params: &Params| -> serde_json::Result<P> { serde_json::from_value(serde_json::to_value(params)?) };
     decode(params).map_err(|error| {

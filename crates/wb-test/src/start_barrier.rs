@@ -16,7 +16,7 @@ pub struct BarrierSlot {
 
 #[derive(Debug)]
 struct StartBarrier<P> {
-    /// Number of participants, those that have arrived included.
+    /// Including those that have arrived.
     participants: usize,
     arrived: Vec<Arrival<P>>,
 }
@@ -29,22 +29,19 @@ struct Arrival<P> {
 }
 
 impl BarrierSlot {
-    /// Creates a barrier, and the slot of each participant.
+    /// Creates a barrier; returns the slot of each participant.
     pub fn new_barrier(participants: usize) -> Vec<Self> {
         let barrier = Arc::new(Mutex::new(StartBarrier { participants, arrived: Vec::new() }));
         (0..participants).map(|number| Self { barrier: barrier.clone(), number }).collect()
     }
 
-    /// The position of its participant, from 0.
+    /// Position of the participant, from 0.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Starts a suspended process together with those of all other slots, once all have arrived; returns how it
-    /// started.
-    ///
-    /// # Errors
-    /// If the connection to one of the workers is lost, or a process cannot be started any more.
+    /// Starts a suspended process once all participants have arrived, together with theirs. Fails if the connection to
+    /// one of the workers is lost, or a process can no longer be started.
     pub async fn start(&self, process: Arc<Process>) -> Result<ProcessStart, Failure> {
         let (sender, start) = oneshot::channel();
         {

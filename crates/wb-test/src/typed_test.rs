@@ -1,4 +1,4 @@
-//! Tests written in Rust: [`TypedTest`] is their implementation, [`TypedCell`] a cell with its decoded parameters.
+//! Tests written in Rust.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,73 +27,65 @@ pub struct TestInfo {
     pub name: &'static str,
     /// What it measures, in one line.
     pub summary: &'static str,
-    /// Increased whenever it starts to measure differently.
+    /// Increased whenever the test starts to measure differently.
     pub version: u32,
-    /// Lifetime of what it prepares.
+    /// Lifetime of what the test prepares.
     pub scope: Scope,
-    /// Whether its workload is the agent's program itself.
+    /// Whether the agent's program itself is the workload.
     pub is_native: bool,
 }
 
-/// A test written in Rust.
+/// A test written in Rust. [`Test`] and [`TestCell`] document the methods that they share with it.
 #[async_trait]
 pub trait TypedTest: Send + Sync + 'static {
-    /// Its parameters: their JSON Schema declares them, their `Default` has the default values.
+    /// The JSON Schema declares the parameters, `Default` has their default values.
     type Params: DeserializeOwned + Serialize + JsonSchema + Default + Send + Sync;
 
-    /// State that is prepared once and passed to each sample.
+    /// Prepared once and passed to each sample.
     type Prepared: Send + 'static;
 
-    /// Its metadata.
     fn info(&self) -> TestInfo;
 
-    /// Programs it needs on its worker.
     fn requires(&self, _params: &Self::Params) -> Vec<Requirement> {
         Vec::new()
     }
 
-    /// Default values that depend on the machine, by parameter; several values make an axis.
     fn resolve(&self, _given: &Params, _facts: &Facts) -> BTreeMap<String, Vec<ParamValue>> {
         BTreeMap::new()
     }
 
-    /// Reason why a cell cannot be measured on this machine, if any.
+    /// Why a cell cannot be measured on this machine, if so.
     fn unsupported(&self, _params: &Self::Params, _placement: &Placement, _facts: &Facts) -> Option<String> {
         None
     }
 
-    /// The sampling rule that its own parameters request, if any.
+    /// The sampling rule that the test's own parameters request, if any.
     fn rule(&self, _params: &Self::Params) -> Option<SamplingRule> {
         None
     }
 
-    /// Estimated duration of one sample.
+    /// Duration of one sample.
     fn estimate(&self, _params: &Self::Params, min_time: Nanos) -> Nanos {
         min_time
     }
 
-    /// Whether its parameters determine the duration of a sample, so that `min-time` does not apply.
     fn sets_duration(&self, _params: &Self::Params) -> bool {
         false
     }
 
-    /// How a user makes the samples of a cell shorter, as an imperative.
     fn shortening(&self, _params: &Self::Params) -> &'static str {
         crate::test::LOWER_MIN_TIME
     }
 
-    /// Number of sides: one, or a client and its servers.
+    /// One side, or a client and its servers.
     fn sides(&self, _params: &Self::Params) -> Topology {
         Topology::Single
     }
 
-    /// Its metrics. Primary metrics decide: a cell converges, and is judged, by each of them.
     fn metrics(&self, params: &Self::Params) -> Vec<Metric>;
 
-    /// Prepares what samples need.
     async fn prepare(&self, params: &Self::Params, context: &WorkerContext) -> Result<Self::Prepared, Failure>;
 
-    /// Takes one sample and records its artefacts.
     async fn sample(
         &self,
         params: &Self::Params,
@@ -101,7 +93,6 @@ pub trait TypedTest: Send + Sync + 'static {
         attempt: &mut Attempt,
     ) -> Result<(), Failure>;
 
-    /// Removes what was prepared, and checks what can be checked only then.
     async fn cleanup(
         &self,
         _params: &Self::Params,
@@ -111,10 +102,8 @@ pub trait TypedTest: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Extracts the values from a sample's artefacts.
     fn study(&self, params: &Self::Params, artefacts: &Artefacts) -> Result<Measurement, Rejection>;
 
-    /// Derives conclusions from the evaluated cells of one plan entry.
     fn solve(&self, _cells: &[EvaluatedCell<'_>]) -> Vec<Conclusion> {
         Vec::new()
     }

@@ -17,7 +17,6 @@ pub enum AutoCount {
     Fixed(u64),
 }
 
-/// A text that is not a valid count.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid count `{0}`: expected `auto` or a whole number above 0")]
 pub struct ParseCountError(String);

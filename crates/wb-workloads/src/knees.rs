@@ -7,17 +7,14 @@ use wb_test::CurvePoint;
 pub struct Knee {
     /// Last point that is closer to the plateau before than to the one after, on a logarithmic scale.
     pub x: f64,
-    /// The value before the fall.
     pub above: f64,
-    /// The value after it.
     pub below: f64,
 }
 
 /// Smallest relative decrease from one point to the next that counts as a falling step; less is noise.
 const MIN_STEP: f64 = 0.05;
-/// Smallest total decrease of a fall.
 const MIN_FALL: f64 = 0.15;
-/// Number of points before and after a fall whose spread bounds the noise.
+/// Points before and after a fall whose spread bounds the noise.
 const NEIGHBOURS: usize = 2;
 
 /// Finds the falls of a curve whose points are in ascending order of x; adjacent falling steps are one fall. A fall
@@ -51,7 +48,6 @@ fn spread(points: &[CurvePoint]) -> f64 {
     spreads.map(|(low, high)| high / low).fold(1.0, f64::max)
 }
 
-/// Knee of one fall, if it is deep enough.
 fn knee(fall: &[(f64, f64)], spread: f64) -> Option<Knee> {
     let (above, below) = (fall.first()?.1, fall.last()?.1);
     let middle = (above * below).sqrt();

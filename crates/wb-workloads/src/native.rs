@@ -9,7 +9,6 @@ use wb_results::Conclusion;
 use wb_stats::Estimate;
 use wb_test::{Artefacts, Attempt, EvaluatedCell, Failure, Measurement, Rejection};
 
-/// Artefact name of a kernel's report.
 pub const REPORT: &str = "report";
 
 /// Runs a kernel, and records and returns its report.
@@ -39,12 +38,10 @@ pub async fn exec_as<R: DeserializeOwned>(
         .map_err(|error| Failure::crashed(format!("{kernel}: invalid JSON in its report: {error}")))
 }
 
-/// Reads the report of a kernel.
 pub fn report<R: DeserializeOwned>(artefacts: &Artefacts) -> Result<R, Rejection> {
     report_as(artefacts, REPORT)
 }
 
-/// Reads the report of a kernel by its name.
 pub fn report_as<R: DeserializeOwned>(artefacts: &Artefacts, name: &str) -> Result<R, Rejection> {
     artefacts.json(&format!("{name}.stdout"))
 }
@@ -72,7 +69,6 @@ pub fn default_threads(facts: &Facts) -> Vec<ParamValue> {
     threads.into_iter().map(ParamValue::Integer).collect()
 }
 
-/// Translates the placement's huge-page policy into that of the kernels.
 pub fn huge_pages(placement: &Placement) -> HugePagePolicy {
     match placement.huge_pages {
         HugePages::Inherit => HugePagePolicy::Inherit,
@@ -94,12 +90,10 @@ pub fn available_isas(facts: &Facts) -> Vec<Isa> {
     Isa::ALL.into_iter().filter(is_available).collect()
 }
 
-/// Widest instruction set of a machine, as a parameter's value.
 pub fn widest_isa(facts: &Facts) -> ParamValue {
     ParamValue::Text(available_isas(facts).last().map_or("scalar", |isa| isa.name()).to_owned())
 }
 
-/// Reason why an instruction set cannot be used on a machine, if any.
 pub fn unsupported_isa(isa: Option<Isa>, facts: &Facts) -> Option<String> {
     let isa = isa?;
     let available: Vec<&str> = available_isas(facts).iter().map(|isa| isa.name()).collect();
@@ -107,15 +101,13 @@ pub fn unsupported_isa(isa: Option<Isa>, facts: &Facts) -> Option<String> {
         .then(|| format!("unsupported instruction set {isa}: this machine supports {}", available.join(", ")))
 }
 
-/// Reason why a number of threads is too high for a machine, if any: with more than two per CPU a test measures the
-/// scheduler.
+/// Reason against too many threads, if any: with more than two per CPU a test measures the scheduler.
 pub fn unsupported_threads(threads: Option<u32>, facts: &Facts) -> Option<String> {
     let (threads, cpus) = (threads? as usize, facts.cpus.len());
     (cpus > 0 && threads > 2 * cpus)
         .then(|| format!("{threads} threads exceed two per CPU on {}", pluralize(cpus, "CPU")))
 }
 
-/// Reason why an amount of memory is not available on a machine, if any.
 pub fn unsupported_memory(bytes: u64, facts: &Facts) -> Option<String> {
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     let available = facts.memory_available.0;
@@ -128,12 +120,11 @@ pub fn residency_metric() -> Metric {
     Metric::check("huge-page-residency", "%")
 }
 
-/// Percentage of the arrays that has to be on huge pages where those were requested: the kernel may have none for the
-/// last few.
+/// Percentage of the arrays that has to be on requested huge pages: the kernel may have none for the last few.
 const MIN_RESIDENCY: f64 = 90.0;
 
-/// Records the share of the arrays that was on huge pages. If it contradicts the requested policy, the measurement would
-/// count under a parameter that it does not have: it is rejected, unless huge pages were only to be tried.
+/// Records the share of the arrays that was on huge pages. If it contradicts the requested policy, the sample is
+/// rejected, unless huge pages were only to be tried: it would count under a parameter that it does not have.
 pub fn record_residency(measurement: &mut Measurement, memory: Residency, requested: HugePagePolicy) {
     let share = memory.huge_bytes as f64 / memory.bytes.max(1) as f64 * 100.0;
     measurement.set(Class::Check, "huge-page-residency", share);

@@ -42,7 +42,6 @@ pub struct RamspeedParams {
 }
 
 impl RamspeedParams {
-    /// Reason why the arrays cannot be divided among the threads, if any.
     fn unsupported_array_size(&self) -> Option<String> {
         const LINE: u64 = 64;
         let (size, threads) = (self.array_size?, u64::from(self.threads.unwrap_or(1)));
@@ -52,7 +51,6 @@ impl RamspeedParams {
     }
 }
 
-/// The name of its throughput.
 const BANDWIDTH: &str = "bandwidth";
 
 /// All modes, in the order of RAMspeed.

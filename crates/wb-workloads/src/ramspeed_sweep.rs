@@ -47,7 +47,6 @@ impl Default for SweepParams {
 }
 
 impl SweepParams {
-    /// Approximate number of block sizes.
     fn blocks(&self) -> f64 {
         let range = self.array_size.unwrap_or_default().0 as f64 / self.min_block_size.0.max(1) as f64;
         let powers = range.log2().max(0.0) + 1.0;
@@ -109,7 +108,7 @@ impl TypedTest for RamspeedSweep {
     }
 
     /// The primary metric is the geometric mean of all points: it changes by the same share whichever level of the
-    /// hierarchy changes. Memory alone is measured by `ramspeed`.
+    /// hierarchy changes. `ramspeed` measures memory alone.
     fn metrics(&self, _: &SweepParams) -> Vec<Metric> {
         let metric = |op: &str, end: &str| Metric::throughput(&format!("{op}-{end}"), "MB/s");
         let ends = OPS.iter().flat_map(|(_, op)| [metric(op, "peak"), metric(op, "memory")]);
@@ -187,7 +186,7 @@ impl TypedTest for RamspeedSweep {
     }
 }
 
-/// Size in bytes of the largest data cache of each level.
+/// Bytes of the largest data cache of each level.
 fn data_caches(facts: &Facts) -> Vec<(u8, u64)> {
     let mut levels = BTreeMap::new();
     for cache in facts.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction) {
@@ -197,7 +196,6 @@ fn data_caches(facts: &Facts) -> Vec<(u8, u64)> {
     levels.into_iter().collect()
 }
 
-/// Checks the result of one block size.
 fn check_point(measurement: &mut Measurement, op: &str, point: &SweepPoint, threads: usize) {
     let size = Bytes(point.block_bytes);
     measurement.require(point.mismatches == 0, Gate::Answer, || {
@@ -213,8 +211,8 @@ fn check_point(measurement: &mut Measurement, op: &str, point: &SweepPoint, thre
     });
 }
 
-/// Cache levels that a cell's curve shows by a drop in bandwidth, each with the closest one that the system reports. The
-/// first drop need not be at the end of the L1, as a curve may not show it.
+/// Cache levels that a curve shows by a drop in bandwidth, each with the closest one that the system reports. The first
+/// drop need not be at the end of the L1, as a curve may not show it.
 fn find_cache_levels(cell: &EvaluatedCell<'_>) -> Vec<Conclusion> {
     let size = |level: u8| cell.medians.get(&MetricKey::new(Class::Check, &format!("cache-l{level}")));
     let named: Vec<(u8, f64)> = (1..=4).filter_map(|level| Some((level, size(level)?.value))).collect();

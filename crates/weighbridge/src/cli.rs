@@ -100,7 +100,6 @@ pub(crate) struct Cli {
     pub(crate) reserves_standard_output: bool,
 }
 
-/// Help text below the options: the programs of run-perf and the exit statuses.
 fn after_help() -> String {
     let programs = PROGRAMS.join(", ");
     format!(
@@ -117,10 +116,7 @@ impl Cli {
         groups::group_commands(units::describe(program))
     }
 
-    /// Parses a command line, whose first word is the program.
-    ///
-    /// # Errors
-    /// If it does not match the declarations, or a request for help or the version.
+    /// Parses a command line, whose first word is the program. A request for help or the version is an error, too.
     pub(crate) fn parse_words(words: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, ParseError> {
         let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
         let mut program = Self::command();

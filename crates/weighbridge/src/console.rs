@@ -17,13 +17,9 @@ use crate::output;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Console {
     pub(crate) stdout_style: Style,
-    /// Whether to colour standard error.
     pub(crate) colour_stderr: bool,
-    /// Whether to animate progress on standard error.
     pub(crate) animate: bool,
-    /// Whether to suppress progress output.
     pub(crate) quiet: bool,
-    /// When to colour, as given by the flag.
     colour: Colour,
 }
 
@@ -81,14 +77,11 @@ struct LogFile {
 
 struct LogState {
     file: OutputFile,
-    /// Whether it was reported that something cannot be written.
     is_failure_reported: bool,
 }
 
-/// The log file of this process.
 static LOG: OnceLock<LogFile> = OnceLock::new();
 
-/// Opens the log file, if one is requested.
 pub(crate) fn open_log(flags: &ConsoleFlags) -> Result<(), Error> {
     let Some(path) = &flags.log else { return Ok(()) };
     let state = LogState { file: output::append_file(path)?, is_failure_reported: false };

@@ -20,7 +20,6 @@ use crate::session_events::resume_command;
 /// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// A usage error with help.
     #[error("{what}")]
     Usage { what: String, help: String },
     #[error("{what}")]
@@ -28,7 +27,6 @@ pub(crate) enum Error {
     /// Something cannot be measured or compared as requested.
     #[error("{what}")]
     Incomplete { what: String, help: String },
-    /// A file or stream that cannot be read or written.
     #[error("cannot {operation} {subject}: {source}")]
     File {
         /// The operation: `read`, `write`, `create`.
@@ -39,62 +37,45 @@ pub(crate) enum Error {
     },
     #[error(transparent)]
     Profile(#[from] wb_net::language::ProfileDiagnostics),
-    /// A name that does not occur in the builds.
     #[error(transparent)]
     UnknownName(#[from] wb_compare::UnknownName),
-    /// A text that denotes no metric of the builds, or several.
     #[error(transparent)]
     MetricName(#[from] wb_compare::MetricNameError),
-    /// Builds that cannot be the sides of a comparison.
     #[error(transparent)]
     Sides(#[from] wb_compare::SidesError),
     #[error(transparent)]
     NothingComparable(#[from] wb_compare::NothingComparable),
-    /// Parts of a run that cannot be compared.
     #[error(transparent)]
     WithinRun(#[from] wb_compare::WithinRunError),
-    /// A model that cannot be used.
     #[error(transparent)]
     Model(#[from] wb_compare::model::ModelError),
-    /// A results folder that could not be stripped.
     #[error(transparent)]
     Strip(#[from] wb_compare::run_perf::strip::StripError),
     /// Results that cannot be imported, and why: the error itself would link every reader into the agent's program.
     #[error("{0}")]
     Import(String),
-    /// An archive that cannot be written.
     #[error(transparent)]
     Archive(wb_archive::ArchiveError),
-    /// An archive that cannot be extracted.
     #[error("{subject}{source}")]
     Unpack {
         /// The archive and a colon, or empty.
         subject: String,
-        /// What is wrong.
         source: wb_archive::UnpackError,
     },
-    /// An image that is not available.
     #[error(transparent)]
     Image(#[from] wb_profile::image::ImageError),
-    /// A workload that could not be started.
     #[error(transparent)]
     Hashd(#[from] wb_hashd::HashdError),
-    /// A sequence of contention benches that did not end.
     #[error(transparent)]
     Sequence(wb_contention::execute::SequenceError),
-    /// Results that cannot be merged.
     #[error(transparent)]
     Merge(wb_contention::merge::MergeError),
-    /// A machine on which contention benches cannot be described.
     #[error(transparent)]
     Machine(#[from] wb_contention::machine::MachineError),
-    /// Parameters of the workload that could not be found.
     #[error(transparent)]
     Sizing(#[from] wb_hashd::sizing::SizingError),
-    /// A journal that cannot be resumed.
     #[error(transparent)]
     SizingJournal(#[from] wb_hashd::sizing::JournalError),
-    /// A failure of the undo log.
     #[error(transparent)]
     Undo(#[from] wb_sys::undo::UndoError),
     /// A session that failed, or an error that sessions meet too.
@@ -105,7 +86,7 @@ pub(crate) enum Error {
     Internal(String),
 }
 
-/// Makes errors that sessions meet too errors of sessions, wherever they come from.
+/// Converts errors that sessions meet, too, into [`SessionError`], wherever they come from.
 macro_rules! session_errors {
     ($($error:ty),+ $(,)?) => {
         $(impl From<$error> for Error {
@@ -160,17 +141,15 @@ impl From<wb_archive::ArchiveError> for Error {
 }
 
 impl Error {
-    /// For `map_err`: the error of an operation on a file.
+    /// For `map_err`.
     pub(crate) fn file(operation: &'static str, path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
         move |source| Self::File { operation, subject: format!("`{}`", path.display()), source }
     }
 
-    /// For `map_err`: a standard stream that cannot be written.
     pub(crate) fn stream(name: &str) -> impl Fn(std::io::Error) -> Self {
         move |source| Self::File { operation: "write", subject: name.to_owned(), source }
     }
 
-    /// For `map_err`: a file of an option that cannot be written.
     pub(crate) fn output(path: &OutputPath) -> impl Fn(std::io::Error) -> Self + Copy {
         move |source| {
             if path.is_standard_output() {
@@ -181,7 +160,6 @@ impl Error {
         }
     }
 
-    /// How to resolve the error, if known.
     fn help(&self) -> Option<Cow<'_, str>> {
         use wb_sys::undo::UndoError;
         Some(match self {
@@ -243,7 +221,6 @@ impl Error {
     }
 }
 
-/// Help for builds that cannot be read.
 fn source_help(error: &SourceError) -> Option<String> {
     match error {
         SourceError::NoResults { path, folders, .. } if !folders.is_empty() => {
@@ -271,7 +248,6 @@ fn source_help(error: &SourceError) -> Option<String> {
 /// Maximum number of errors shown for one plan.
 const MAX_MISTAKES: usize = 20;
 
-/// Prints an error: message, source position and help.
 pub(crate) fn print_error(message: &str, excerpt: &str, help: Option<&str>) {
     crate::console::write_part!("error: {message}\n{excerpt}");
     if let Some(help) = help {
@@ -279,7 +255,6 @@ pub(crate) fn print_error(message: &str, excerpt: &str, help: Option<&str>) {
     }
 }
 
-/// Prints a diagnostic with the source lines around it.
 fn print_diagnostic(diagnostic: &Diagnostic, console: &Console) {
     let excerpt = render_excerpt(diagnostic, console.colour_stderr);
     print_error(diagnostic.message(), &excerpt, diagnostic.help());
@@ -294,7 +269,6 @@ impl Error {
         }
     }
 
-    /// Prints the error and returns the exit status.
     pub(crate) fn report(&self, console: &Console) -> Exit {
         match self {
             // Print each diagnostic with its position, rather than only their number.

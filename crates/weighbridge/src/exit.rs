@@ -8,26 +8,21 @@ use wb_session::SessionStatus;
 use crate::cli::{ParseError, UsageError};
 use crate::error::print_error;
 
-/// Exit status of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Success,
     /// A usage error or an internal error.
     Error,
-    /// Something regressed.
     Regression,
     /// Something could not be measured or compared as requested.
     Incomplete,
-    /// There was nothing to do.
     NothingToDo,
-    /// The user interrupted the program.
     Interrupted,
     /// A status chosen by the command: the index of `nearest --exit-index`, or what `git bisect run` expects.
     Code(u8),
 }
 
 impl Exit {
-    /// The numeric exit status.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Success => 0,
@@ -51,7 +46,6 @@ impl From<SessionStatus> for Exit {
     }
 }
 
-/// Meanings of the exit statuses.
 pub(crate) const MEANINGS: [(Exit, &str); 6] = [
     (Exit::Success, "success"),
     (Exit::Error, "error"),
@@ -61,7 +55,6 @@ pub(crate) const MEANINGS: [(Exit, &str); 6] = [
     (Exit::Interrupted, "interrupted"),
 ];
 
-/// Describes all exit statuses on one line.
 pub(crate) fn describe_all() -> String {
     let all = MEANINGS.map(|(exit, meaning)| format!("{} {meaning}", exit.code()));
     format!("exit status: {}", all.join(", "))

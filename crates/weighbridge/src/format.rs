@@ -3,8 +3,7 @@
 use wb_model::{Unit, pluralize};
 use wb_plan::TimeEstimate;
 
-/// Formats an estimated time, as one figure if minimum and maximum look the same. `None` if the minimum is zero: there
-/// is no estimate.
+/// Formats an estimate, as one figure if both ends look the same. `None` if the minimum is zero: there is no estimate.
 pub(crate) fn format_estimate(TimeEstimate { min, max }: TimeEstimate) -> Option<String> {
     if min.0 == 0 {
         return None;

@@ -30,7 +30,6 @@ use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// Runs `weighbridge`.
 pub fn run_weighbridge() -> ExitCode {
     let words = commands::run_perf::rewrite_program_name(std::env::args_os().collect());
     let cli = match Cli::parse_words(&words) {
@@ -53,7 +52,6 @@ pub fn run_agent_program() -> ExitCode {
     }
 }
 
-/// Runs a command with the output that its flags request.
 fn run(flags: &ConsoleFlags, command: impl FnOnce(&Console) -> Result<Exit, Error>) -> ExitCode {
     let console = Console::from_flags(flags);
     let exit = console::open_log(flags).and_then(|()| command(&console));

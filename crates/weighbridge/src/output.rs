@@ -25,17 +25,14 @@ fn is_reserved() -> bool {
     IS_RESERVED.get().is_some()
 }
 
-/// Whether results are printed to a terminal.
 pub(crate) fn is_terminal() -> bool {
     if is_reserved() { io::stderr().is_terminal() } else { io::stdout().is_terminal() }
 }
 
-/// Prints a value as JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Error> {
     print_text(&json_text(value)?)
 }
 
-/// A value as indented JSON.
 pub(crate) fn json_text(value: &impl Serialize) -> Result<String, Error> {
     let mut text = serde_json::to_string_pretty(value).map_err(|error| Error::Internal(error.to_string()))?;
     // They are in strings alone, where JSON has an escape with the same meaning.
@@ -46,8 +43,7 @@ pub(crate) fn json_text(value: &impl Serialize) -> Result<String, Error> {
     Ok(text + "\n")
 }
 
-/// Prints text. On a terminal, whatever controls it is escaped, because names in it may be those of others; programs get the
-/// text as it is.
+/// Prints text, with controls escaped on a terminal: names in it may be those of others. Programs get it as it is.
 pub(crate) fn print_text(text: &str) -> Result<(), Error> {
     if is_terminal() { print_bytes(escape_controls(text).as_bytes()) } else { print_bytes(text.as_bytes()) }
 }
@@ -84,7 +80,6 @@ fn require_no_record(path: &OutputPath) -> Result<(), Error> {
     if is_record { Err(Error::output(path)(refused())) } else { Ok(()) }
 }
 
-/// Writes a file that the user has named.
 pub(crate) fn write_file(path: &OutputPath, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Error> {
     require_no_record(path)?;
     output_file::write(path.as_path(), content.as_ref()).map_err(Error::output(path))
@@ -114,7 +109,6 @@ pub(crate) fn create_file(path: &OutputPath) -> Result<OutputFile, Error> {
     OutputFile::create(path.as_path()).map_err(Error::output(path))
 }
 
-/// Opens a file that the user has named to append to it.
 pub(crate) fn append_file(path: &OutputPath) -> Result<OutputFile, Error> {
     require_no_record(path)?;
     OutputFile::append(path.as_path()).map_err(Error::output(path))

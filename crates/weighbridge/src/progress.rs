@@ -9,7 +9,6 @@ use wb_run::Progress;
 use crate::console::Console;
 use crate::format::{format_duration, format_estimate, group_by_reason, with_unestimated};
 
-/// Prints the progress of a run.
 pub(crate) struct ProgressReporter {
     bar: Option<ProgressBar>,
     quiet: bool,
@@ -19,7 +18,6 @@ pub(crate) struct ProgressReporter {
 }
 
 impl ProgressReporter {
-    /// Creates a reporter for a run in this folder.
     pub(crate) fn new(console: &Console, folder: &Path) -> Self {
         let bar = console.animate.then(|| {
             let style =
@@ -29,7 +27,6 @@ impl ProgressReporter {
         Self { bar, quiet: console.quiet, folder: folder.to_owned(), cells_done: 0, cells: 0 }
     }
 
-    /// Prints a progress event.
     pub(crate) fn report(&mut self, progress: &Progress) {
         match progress {
             Progress::Started { cells, complete, unsupported, duration, unestimated } => {
@@ -87,7 +84,6 @@ impl ProgressReporter {
         }
     }
 
-    /// Removes the progress bar.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -112,7 +108,6 @@ impl ProgressReporter {
     }
 }
 
-/// The readable name of a cell.
 pub(crate) fn cell_name(cell: &CellId) -> String {
     unescape_lossy(&cell.to_string())
 }

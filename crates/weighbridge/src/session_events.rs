@@ -24,7 +24,6 @@ const MAX_DIFFERING_CHECKS: usize = 10;
 
 // All texts of sessions stand here: `--quiet`, colours and the progress bar concern no library.
 impl Console {
-    /// The sink that prints the events of a session.
     pub(crate) fn events(&self) -> EventSink {
         let reporter = EventReporter {
             console: *self,
@@ -151,7 +150,6 @@ impl EventReporter {
         }
     }
 
-    /// Prints a line unless --quiet is given.
     fn print_unless_quiet(&self, line: std::fmt::Arguments<'_>) {
         if !self.console.quiet {
             message!("{line}");
@@ -170,7 +168,6 @@ fn print_warning(text: &str, help: Option<String>) {
     }
 }
 
-/// Describes the verdict on a revision of a bisection.
 pub(crate) fn describe_verdict(verdict: &RevisionVerdict) -> String {
     let place = |position: &DifferenceShare| format!("{position} of the way from the good to the bad revision");
     match verdict {

@@ -1,5 +1,3 @@
-//! Signals that end a command in order.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;

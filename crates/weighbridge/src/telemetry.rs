@@ -33,7 +33,6 @@ const SERIES: [SeriesDefinition; 11] = [
     }),
 ];
 
-/// The series for all counters that this system has.
 pub(crate) fn series(telemetry: &Telemetry) -> Vec<TelemetrySeries> {
     let readings: Vec<&TelemetryReading> = telemetry.readings().collect();
     let start = telemetry.start.at_ns;
@@ -55,7 +54,6 @@ fn cpu_percent(used: u64, before: u64, after: u64) -> Option<f64> {
     Some(used as f64 / all as f64 * 100.0)
 }
 
-/// Rate of a counter per second between two readings.
 fn per_second(a: &TelemetryReading, b: &TelemetryReading, counter: impl Fn(&TelemetryReading) -> u64) -> Option<f64> {
     let elapsed = b.at_ns.checked_sub(a.at_ns).filter(|elapsed| *elapsed > 0)?;
     Some(counter(b).checked_sub(counter(a))? as f64 / elapsed as f64 * 1e9)

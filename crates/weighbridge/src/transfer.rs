@@ -9,13 +9,11 @@ use wb_model::{Quantity, WorkerName};
 /// Minimum interval between two progress lines of a transfer.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Progress of the transfer to one host.
 struct TransferState {
     start: Instant,
     reported: Instant,
 }
 
-/// Progress of the transfers to all hosts.
 #[derive(Default)]
 pub(crate) struct TransferReporter(BTreeMap<WorkerName, TransferState>);
 

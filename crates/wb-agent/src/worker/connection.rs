@@ -15,9 +15,6 @@ use super::WorkerError;
 pub trait Connection: fmt::Debug + Send + Sync {
     /// Sends a request and waits for the reply. The request is sent at the first poll: dropping the future while it
     /// waits does not withdraw it.
-    ///
-    /// # Errors
-    /// [`WorkerError::Fault`] if the agent refuses, [`WorkerError::Lost`] if it can no longer be reached.
     async fn call(&self, request: Request) -> Result<EncodedReply, WorkerError>;
 
     /// Sends a request whose reply does not matter, without waiting.

@@ -1,5 +1,3 @@
-//! Errors of requests to a worker.
-
 use std::io;
 
 use wb_model::{Bytes, WorkerName};
@@ -19,26 +17,19 @@ pub enum WorkerError {
     /// The handshake failed: the other side is not an agent.
     #[error("invalid response from `{worker}`, expected a weighbridge agent: {source}")]
     Handshake { worker: WorkerName, source: FrameError },
-    /// Another controller uses the machine exclusively.
     #[error("`{worker}` is in use by {}", .holder.as_ref().map_or("another controller".to_owned(), AgentSession::to_string))]
-    InUse {
-        worker: WorkerName,
-        /// The other controller, if known.
-        holder: Option<AgentSession>,
-    },
+    InUse { worker: WorkerName, holder: Option<AgentSession> },
     /// The agent or the connection to it has ended.
     #[error("the worker `{worker}` is lost: {reason}")]
     Lost { worker: WorkerName, reason: String },
     /// The agent refused the request or failed.
     #[error("on `{worker}`: {fault}")]
     Fault { worker: WorkerName, fault: Fault },
-    /// A file exceeds the allowed size.
     #[error("`{path}` on `{worker}` is larger than {limit} bytes")]
     FileTooLarge { worker: WorkerName, path: String, limit: Bytes },
 }
 
 impl WorkerError {
-    /// Returns the agent's fault, if the agent replied with one.
     pub fn fault(&self) -> Option<&Fault> {
         match self {
             Self::Fault { fault, .. } => Some(fault),

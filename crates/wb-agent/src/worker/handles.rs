@@ -25,7 +25,6 @@ impl TeardownGroup {
         Self { worker, handle, open: true }
     }
 
-    /// The worker it runs on.
     pub fn worker(&self) -> &Worker {
         &self.worker
     }
@@ -35,13 +34,11 @@ impl TeardownGroup {
         &self.handle.folder
     }
 
-    /// The path of its cgroup; `None` if the agent could not create one, and therefore
-    /// finds its processes by ancestry.
+    /// The path of its cgroup; `None` if the agent could not create one, and therefore finds its processes by ancestry.
     pub fn cgroup(&self) -> Option<&str> {
         self.handle.cgroup.as_deref()
     }
 
-    /// Starts a process in the group.
     pub async fn spawn(&self, command: Command) -> Result<Process, WorkerError> {
         self.start(command, false).await
     }
@@ -52,30 +49,21 @@ impl TeardownGroup {
         self.start(command, true).await
     }
 
-    /// Sets knobs (`NAME` or `NAME@TARGET`) until the group is torn down.
-    ///
-    /// # Errors
-    /// If a knob cannot be set to its value, another run is measuring on the machine, or another process has locked its undo
-    /// log.
+    /// Sets knobs (`NAME` or `NAME@TARGET`) until the group is torn down. Fails if a knob cannot be set to its value,
+    /// another run is measuring on the machine, or another process has locked its undo log.
     pub async fn tune(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, true).await
     }
 
-    /// Like [`TeardownGroup::tune`], but a knob that cannot be set is reported in the result.
-    ///
-    /// # Errors
-    /// If a knob is unknown, another run is measuring on the machine, or another process has locked its undo
-    /// log.
+    /// Like [`TeardownGroup::tune`], but of knobs only an unknown one is an error: one that cannot be set is reported
+    /// in the result.
     pub async fn tune_best_effort(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, false).await
     }
 
     /// Makes a change that is reverted when the group is torn down. `resource` is the object that is changed, and
-    /// `state` is its new state; `None` if it must not exist. Returns whether anything had to be changed.
-    ///
-    /// # Errors
-    /// If the change cannot be made, another run is measuring on the machine, or another process has locked its undo
-    /// log.
+    /// `state` is its new state; `None` if it must not exist. Returns whether anything had to be changed. Fails in the
+    /// cases of [`TeardownGroup::tune`].
     pub async fn apply_change(&self, resource: ManagedResource, state: Option<String>) -> Result<bool, WorkerError> {
         // Recorded before the request: an agent that dies meanwhile may have begun the change.
         self.track_changes([resource.description()]);
@@ -94,9 +82,6 @@ impl TeardownGroup {
 
     /// Sets the commands that undo what the group's processes do outside of its folder; none withdraws them. They run
     /// when the group is torn down, however the controller and the agent end: at the latest when the next agent starts.
-    ///
-    /// # Errors
-    /// If they cannot be recorded.
     pub async fn set_cleanup(&self, commands: &[CleanupCommand]) -> Result<(), WorkerError> {
         self.worker.call(call::SetCleanup { group: self.handle.id, commands: commands.to_vec() }).await
     }
@@ -120,9 +105,6 @@ impl TeardownGroup {
     }
 
     /// Like [`TeardownGroup::teardown`], for a group that has made no changes: whatever is left of it is an error.
-    ///
-    /// # Errors
-    /// If the request fails, or a process or the scratch folder is left on the machine.
     pub async fn close(self) -> Result<(), WorkerError> {
         let worker = self.worker.name().clone();
         // The report has no place to go here, so this is only for groups that have changed nothing.
@@ -158,17 +140,14 @@ impl Scratch {
         Self { worker, handle, open: true }
     }
 
-    /// Its path.
     pub fn path(&self) -> &str {
         &self.handle.path
     }
 
-    /// Joins a name to its path.
     pub fn join(&self, name: &str) -> String {
         format!("{}/{name}", self.handle.path)
     }
 
-    /// Removes the folder.
     pub async fn close(mut self) -> Result<(), WorkerError> {
         // As in `TeardownGroup::teardown`, the call is sent in any case.
         self.open = false;

@@ -62,17 +62,11 @@ struct Inner {
 impl Worker {
     /// Starts an agent on this machine: `program agent`, in its own process group, so that Ctrl-C on the terminal does
     /// not reach it.
-    ///
-    /// # Errors
-    /// If the program cannot be started or is not an agent of this version.
     pub async fn local(program: &Path) -> Result<Self, WorkerError> {
         Self::local_named(WorkerName::local(), program).await
     }
 
     /// Like [`Worker::local`] with another name, for several workers on this machine.
-    ///
-    /// # Errors
-    /// As for [`Worker::local`].
     pub async fn local_named(name: WorkerName, program: &Path) -> Result<Self, WorkerError> {
         let start = |source| WorkerError::StartFailed { program: program.display().to_string(), source };
         let mut child = tokio::process::Command::new(program)
@@ -93,9 +87,6 @@ impl Worker {
     /// Connects to an agent that is already running, through its output and input streams, with a session
     /// configuration. `exit_reason` may complete shortly after the end of the input with the reason; it is not awaited
     /// otherwise. Reading and writing are done by tasks of the calling runtime.
-    ///
-    /// # Errors
-    /// If the other side is not an agent of this version, or does not accept the configuration.
     pub async fn from_streams(
         name: WorkerName,
         input: impl AsyncRead + Unpin + Send + 'static,
@@ -121,7 +112,6 @@ impl Worker {
         Self(Arc::new(Inner { name, program, connection, child, changes: changed }))
     }
 
-    /// Name of the worker.
     pub fn name(&self) -> &WorkerName {
         &self.0.name
     }
@@ -154,7 +144,6 @@ impl Worker {
         Ok(ClockOffset::from_exchange(sent_ns, reading, monotonic_ns(), wall_ns()))
     }
 
-    /// Reads the current facts of the machine.
     pub async fn facts(&self) -> Result<Facts, WorkerError> {
         self.call(call::Facts {}).await
     }
@@ -184,7 +173,6 @@ impl Worker {
         self.call(call::Refusal { resource: Box::new(resource) }).await
     }
 
-    /// Returns the agent's report about its recovery of changes that killed agents left.
     pub async fn recovery_report(&self) -> Result<RecoveryReport, WorkerError> {
         self.call(call::Recovery {}).await
     }
@@ -196,10 +184,7 @@ impl Worker {
     }
 
     /// Announces a run of this controller on the machine until the agent exits; returns the runs that other agents have
-    /// announced there.
-    ///
-    /// # Errors
-    /// If the worker's folder for announcements is not writable.
+    /// announced there. Fails if the worker's folder for announcements is not writable.
     pub async fn announce(&self, controller: Controller) -> Result<ActiveRuns, WorkerError> {
         self.call(call::Announce { controller }).await
     }
@@ -218,7 +203,7 @@ impl Worker {
         Ok(Scratch::new(self.clone(), handle))
     }
 
-    /// Writes a file; a new one gets these permissions.
+    /// A new file gets these permissions.
     pub async fn put(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), WorkerError> {
         let mut offset = 0;
         loop {
@@ -253,15 +238,12 @@ impl Worker {
         }
     }
 
-    /// Finds a port in the range that no TCP or UDP socket is bound to.
-    ///
-    /// # Errors
-    /// Also if there is none.
+    /// Finds a port in the range that no TCP or UDP socket is bound to; fails if there is none.
     pub async fn find_free_port(&self, ports: RangeInclusive<u16>) -> Result<u16, WorkerError> {
         self.call(call::FreePort { first: *ports.start(), last: *ports.end() }).await
     }
 
-    /// Lists a folder, sorted by name.
+    /// Sorted by name.
     pub async fn list(&self, path: &str) -> Result<Vec<FileEntry>, WorkerError> {
         self.call(call::List { path: path.to_owned() }).await
     }
@@ -276,10 +258,8 @@ impl Worker {
         self.new_group_with(ProcessEnvironment::default()).await
     }
 
-    /// Like [`Worker::new_group`], with environment variables and program replacements for all its processes.
-    ///
-    /// # Errors
-    /// Also if one of the programs does not exist.
+    /// Like [`Worker::new_group`], with environment variables and program replacements for all its processes. Fails if
+    /// one of the programs does not exist.
     pub async fn new_group_with(&self, overrides: ProcessEnvironment) -> Result<TeardownGroup, WorkerError> {
         Ok(TeardownGroup::new(self.clone(), self.call(call::Group { overrides }).await?))
     }
@@ -298,10 +278,8 @@ impl Worker {
         result
     }
 
-    /// Runs a process in a group of its own, up to the limit.
-    ///
-    /// # Errors
-    /// If it cannot be started, or something of it is left.
+    /// Runs a process in a group of its own, up to the limit. Fails if it cannot be started, or something of it is
+    /// left.
     pub async fn run(&self, command: Command, limit: Nanos) -> Result<ProcessOutput, WorkerError> {
         let group = self.new_group().await?;
         let output = group.spawn(command).await?.wait(Some(limit)).await?;

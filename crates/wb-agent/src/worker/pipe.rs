@@ -174,7 +174,6 @@ async fn send_keepalives(calls: mpsc::WeakUnboundedSender<RequestMessage>, inter
     }
 }
 
-/// State of the task that reads responses.
 struct ResponseReader {
     last_activity: LastActivity,
     idle_timeout: Option<Nanos>,

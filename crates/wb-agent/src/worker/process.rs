@@ -13,7 +13,6 @@ use super::{Worker, WorkerError};
 /// Result of a process that has exited.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessOutput {
-    /// Why it ended.
     pub exit_reason: ExitReason,
     /// Its standard output: all of it if it was kept, its tail if it was hashed.
     pub stdout: Vec<u8>,
@@ -34,7 +33,6 @@ pub struct ProcessOutput {
 }
 
 impl ProcessOutput {
-    /// Time from start to exit.
     pub fn elapsed(&self) -> Nanos {
         Nanos(self.ended_ns.saturating_sub(self.started_ns))
     }
@@ -53,18 +51,16 @@ impl Process {
         Self { worker, id, pid }
     }
 
-    /// Process id on the worker.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Lets a suspended process start.
     pub async fn release(&self) -> Result<(), WorkerError> {
         self.worker.call(call::Release { process: self.id }).await
     }
 
     /// Lets a suspended process start at a time of its worker's CLOCK_MONOTONIC in nanoseconds
-    /// ([`crate::ClockOffset::theirs`]); completes when it has started and returns the delay. The future does not
+    /// ([`crate::ClockOffset::to_remote_ns`]); completes when it has started and returns the delay. The future does not
     /// borrow this handle.
     pub fn release_at(&self, at_ns: u64) -> impl Future<Output = Result<Nanos, WorkerError>> + Send + use<> {
         let (worker, process) = (self.worker.clone(), self.id);

@@ -14,7 +14,6 @@ pub struct Recording {
     open: bool,
 }
 
-/// Result of a telemetry recording.
 #[derive(Debug)]
 pub struct TelemetryRecord {
     /// Telemetry of the whole machine and of the workload.

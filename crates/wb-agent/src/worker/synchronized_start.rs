@@ -41,10 +41,8 @@ impl SynchronizedStart {
 }
 
 /// Lets suspended processes on any number of workers start at one time. The clock offsets are measured first; each
-/// agent then gets the start time by its own clock and waits for it locally. So no network delay is part of the start.
-///
-/// # Errors
-/// If a worker is lost or a process can no longer start; others may have started by then.
+/// agent then gets the start time by its own clock and waits for it locally, so no network delay is part of the start.
+/// After an error, some of the processes may have started.
 pub async fn start_synchronized(processes: &[&Process]) -> Result<SynchronizedStart, WorkerError> {
     let workers = processes.iter().map(|process| process.worker.clone());
     let clocks = join_ordered(workers.map(|worker: Worker| async move { worker.clock_offset().await })).await?;

@@ -15,10 +15,8 @@ pub(super) const WINDOW: f64 = 30.0;
 const SETTLING: f64 = 20.0;
 /// Time in which the maximum is reached, and over which it is averaged, in seconds.
 const MAXIMUM: [f64; 2] = [20.0, 20.0];
-/// The footprint.
 const MEMORY: &str = "1g";
 
-/// The rate to hold.
 pub(super) enum Target {
     /// In requests per second.
     Fixed(f64),
@@ -45,7 +43,6 @@ struct Cpu {
     other: f64,
 }
 
-/// Holds a rate, and measures its deviation and the workload's own needs.
 pub(super) fn figures(env: &BenchEnv, target: Target) -> Result<Vec<BenchFigure>, String> {
     let mut figures = Vec::new();
     let target = match target {
@@ -91,7 +88,6 @@ pub(super) fn figures(env: &BenchEnv, target: Target) -> Result<Vec<BenchFigure>
     Ok(figures)
 }
 
-/// Runs the workload for some seconds; its reports.
 fn run(env: &BenchEnv, target: Option<f64>, seconds: f64) -> Result<Vec<RateReport>, String> {
     let program = env.weighbridge_program()?;
     let failed = |error: std::io::Error| format!("{}: {error}", program.display());

@@ -41,7 +41,6 @@ pub(super) fn figures(env: &BenchEnv, target: f64) -> Result<Vec<BenchFigure>, S
     Ok(vec![BenchFigure::median("rate", &rates, "1/s", None)?])
 }
 
-/// A field of its report, JSON with comments.
 fn number(text: &str, name: &str) -> Result<f64, String> {
     let lines: String = text.lines().filter(|line| !line.starts_with("//")).collect();
     let report: serde_json::Value = serde_json::from_str(&lines).map_err(|error| error.to_string())?;

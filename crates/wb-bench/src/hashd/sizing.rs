@@ -11,7 +11,6 @@ use wb_sys::cgroup::memory::LimitedGroup;
 use crate::bench_env::{BenchEnv, require_tool};
 use crate::benchmark::{BenchFigure, FigureBound};
 
-/// Number of sizings.
 const RUNS: usize = 3;
 /// Memory of the control group, in bytes.
 const MEMORY: u64 = 1 << 30;
@@ -29,7 +28,6 @@ struct SizingResult {
     rounds: f64,
 }
 
-/// Sizes the memory of a control group, several times.
 pub(super) fn figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     require_tool("stress-ng")?;
     let program = env.weighbridge_program()?;
@@ -78,7 +76,6 @@ fn size(program: &Path, params: &Path, procs: PathBuf) -> Result<SizingResult, S
     result.map(|line| line.result).ok_or(format!("weighbridge hashd --find-params ended with {}", output.status))
 }
 
-/// Ends the load with the figures.
 struct Load(Child);
 
 impl Drop for Load {

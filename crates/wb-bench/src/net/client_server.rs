@@ -18,16 +18,13 @@ pub(crate) struct ClientServer {
     pub(crate) env: Vec<(String, String)>,
 }
 
-/// How long to wait until the server listens.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs server and client and prints the client's output.
 pub(crate) fn run(config: &str) -> Result<(), Box<dyn Error>> {
     print!("{}", serde_json::from_str::<ClientServer>(config)?.measure()?.output);
     Ok(())
 }
 
-/// The results of server and client.
 pub(super) struct ClientServerOutput {
     pub(super) output: String,
     /// From the start of the client to its exit, in seconds.
@@ -84,8 +81,7 @@ fn command(argv: &[String], env: &[(String, String)]) -> Result<Command, &'stati
     Ok(command)
 }
 
-/// Whether a socket listens on a TCP port or is bound to a UDP port, according to the kernel's tables: a connection
-/// attempt would reach the server.
+/// Whether a TCP port listens or a UDP port is bound, from the kernel's tables: a connection would reach the server.
 fn is_listening(port: u16) -> bool {
     let tcp = procfs::net::tcp().unwrap_or_default().into_iter().chain(procfs::net::tcp6().unwrap_or_default());
     let udp = procfs::net::udp().unwrap_or_default().into_iter().chain(procfs::net::udp6().unwrap_or_default());

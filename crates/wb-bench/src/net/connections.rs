@@ -5,7 +5,6 @@ use super::{ClientServer, CorePlacement, client_server_side};
 use crate::bench_env::{BenchEnv, require_tool};
 use crate::pairs::{BenchSide, PairedBenchmark};
 
-/// A profile that opens connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OpeningProfile {
     /// One strand opens 10,000 connections, holds them, and closes them.

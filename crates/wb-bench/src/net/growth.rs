@@ -7,14 +7,12 @@ use crate::benchmark::{BenchFigure, Benchmark, FigureBound};
 /// The limit of the server's memory for each additional connection in kB, with this number of connections.
 const MEMORY_LIMIT: (u32, f64) = (10_000, 4.096);
 
-/// Numbers of simultaneous connections.
 const CONNECTIONS: [u32; 5] = [1, 10, 100, 1000, 10_000];
 
 pub(crate) fn benchmarks(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     vec![Benchmark::new("net growth", || growth_figures(env)), Benchmark::new("net start-up", || start_up_figures(env))]
 }
 
-/// Measures round trips per second, and the server's memory for each additional connection.
 fn growth_figures(env: &BenchEnv) -> Result<Vec<BenchFigure>, String> {
     let mut figures = Vec::new();
     let mut baseline = None;

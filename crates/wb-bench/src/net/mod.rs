@@ -15,7 +15,6 @@ use wb_kernels::cpus;
 pub(crate) use client_server::{ClientServer, run};
 pub(crate) use growth::benchmarks;
 
-/// Placement of the two ends on CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CorePlacement {
     Same,
@@ -41,7 +40,6 @@ impl CorePlacement {
     }
 }
 
-/// A workload over loopback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoopbackWorkload {
     /// Bytes per second of messages of `bytes` over `strands` connections.
@@ -104,7 +102,6 @@ impl LoopbackWorkload {
     }
 }
 
-/// The tool on the other side of a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
     Iperf3,
@@ -158,7 +155,6 @@ pub(crate) fn rows(env: &BenchEnv) -> Vec<PairedBenchmark<'_>> {
     rows
 }
 
-/// A side that consists of a server and a client.
 fn client_server_side(
     env: &BenchEnv,
     name: &str,

@@ -9,10 +9,8 @@ use crate::pairs::{BenchSide, json_figure};
 const LOOP_SOURCE: &str = include_str!("../../peers/net_loop.c");
 const TLS_LOOP_SOURCE: &str = include_str!("../../peers/tls_loop.c");
 
-/// The shared token of client and server.
 const TOKEN: &str = "the-token-of-a-bench-on-loopback";
 
-/// The side of our engine, by a preset.
 pub(super) fn our_side(env: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) -> Result<BenchSide, String> {
     let (client, server) = cores.cpus()?;
     let port = free_port()?;
@@ -258,7 +256,6 @@ fn openssl_side(env: &BenchEnv, load: LoopbackWorkload, cores: CorePlacement) ->
     Ok(BenchSide::new("openssl loop", command, json_figure("figure")))
 }
 
-/// The command of a program that is pinned to one CPU from outside.
 pub(super) fn pin_command(cpu: usize, program: &str, arguments: Vec<String>) -> Vec<String> {
     ["taskset".to_owned(), "-c".to_owned(), cpu.to_string(), program.to_owned()].into_iter().chain(arguments).collect()
 }

@@ -13,9 +13,8 @@ const POWER: f64 = 0.8;
 
 /// The result of an A/A comparison. The true ratio of its two sides is 1.
 pub(super) struct AaComparison {
-    /// The estimated ratio of the second side to the first.
     estimate: f64,
-    /// The confidence interval of the ratio; `None` with too few samples.
+    /// `None` with too few samples.
     interval: Option<Interval>,
     /// Whether the difference is statistically significant: a false positive.
     pub(super) significant: bool,
@@ -62,8 +61,8 @@ impl AaComparison {
     }
 }
 
-/// The minimum detectable effect at the required power, in percent: the quantile [`POWER`] of the detectable factors.
-/// `None` without comparisons, or if one of them has no interval.
+/// The minimum detectable effect in percent: the quantile [`POWER`] of the detectable factors. `None` without
+/// comparisons, or if one of them has no interval.
 pub(super) fn detectable_percent(comparisons: &[AaComparison], threshold: f64) -> Option<f64> {
     let factors: Option<Vec<[f64; 2]>> =
         comparisons.iter().map(|comparison| comparison.detectable_factors(threshold)).collect();

@@ -14,28 +14,25 @@ use self::aa_comparison::{AaComparison, compare_sides, detectable_percent};
 /// A sample of the system. Samples are in measurement order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CalibrationSample {
-    /// The number of the boot.
     pub boot: u32,
-    /// The number of the run within the boot.
+    /// Within the boot.
     pub run: u32,
     pub value: f64,
-    /// Whether it was disturbed from outside.
+    /// Disturbed from outside.
     pub disturbed: bool,
 }
 
 /// Settings of a calibration.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// The number of samples per side.
     pub samples_per_side: usize,
     /// The smallest relevant difference, in percent.
     pub threshold: f64,
-    /// The error rate: the share of equal sides that may be reported as different.
+    /// The share of equal sides that may be reported as different.
     pub error_rate: f64,
 }
 
 impl Default for Options {
-    /// Ten samples per side, 5 percent, a rate of 0.05.
     fn default() -> Self {
         Self { samples_per_side: 10, threshold: 5.0, error_rate: 0.05 }
     }
@@ -69,7 +66,6 @@ pub enum Design {
 }
 
 impl Design {
-    /// All designs.
     pub const ALL: [Self; 3] = [Self::Blocked, Self::Interleaved, Self::Runs];
 }
 
@@ -87,11 +83,10 @@ pub struct DesignResult {
     pub detectable_percent: Option<f64>,
 }
 
-/// An invalid sample.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("invalid sample {number} with value {value}: expected a finite value above zero")]
 pub struct InvalidSample {
-    /// The number of the sample, from 1.
+    /// From 1.
     pub number: usize,
     pub value: f64,
 }
@@ -127,7 +122,6 @@ pub fn calibrate(samples: &[CalibrationSample], options: &Options) -> Result<Cal
     })
 }
 
-/// The two sides of each comparison that a design makes from the samples.
 fn split_sides(design: Design, runs: &[&[CalibrationSample]], size: usize) -> Vec<[Vec<f64>; 2]> {
     let values = |samples: &[CalibrationSample]| samples.iter().map(|sample| sample.value).collect::<Vec<f64>>();
     let windows = || runs.iter().flat_map(|run| run.chunks_exact(2 * size.max(1)));
@@ -152,7 +146,6 @@ fn proportion(comparisons: &[AaComparison], predicate: impl Fn(&AaComparison) ->
     Proportion::new(count, comparisons.len(), CONFIDENCE)
 }
 
-/// The variance components of samples.
 fn boot_components(samples: &[CalibrationSample]) -> VarianceComponents {
     let boots = samples.chunk_by(|one, other| one.boot == other.boot).map(|boot| {
         let runs = boot.chunk_by(|one, other| one.run == other.run);

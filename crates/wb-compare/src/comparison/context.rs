@@ -35,18 +35,16 @@ impl ContextDifferences {
         }
     }
 
-    /// Whether nothing differs.
     pub fn is_empty(&self) -> bool {
         self.metadata.is_empty() && self.programs.is_empty() && self.environment.is_empty()
     }
 }
 
-/// The environments of each run of a build.
 fn environments(build: &Build) -> Vec<&Environments> {
     build.runs.iter().map(|run| &run.metadata.environment).collect()
 }
 
-/// The metadata of a build by name, with the values of all its runs.
+/// By name, with the values of all runs.
 fn metadata(build: &Build) -> Values {
     let mut metadata = Values::new();
     let pairs = build.runs.iter().flat_map(|run| RunSummary::new(run).metadata);
@@ -56,8 +54,7 @@ fn metadata(build: &Build) -> Values {
     metadata
 }
 
-/// The program differences of cells that both builds have, and of weighbridge itself. Equal changes of several cells of
-/// a test are merged.
+/// The program differences of cells that both builds have, and of weighbridge; equal changes in a test are merged.
 fn program_changes(builds: &Builds, [first, last]: [&Build; 2]) -> Vec<ValueChange> {
     let resolve = |name| builds.names.resolve(name);
     let programs = |build: &Build, cell: InternedCell| {
@@ -82,8 +79,7 @@ fn program_changes(builds: &Builds, [first, last]: [&Build; 2]) -> Vec<ValueChan
     own_binary_changes([first, last]).chain(of_cells).collect()
 }
 
-/// The differences of weighbridge's own binaries: their version alone does not distinguish two builds of them. None of a
-/// binary of which a build has no hash.
+/// The changes of own binaries, whose versions do not distinguish two builds of them; only of those with hashes.
 fn own_binary_changes(builds: [&Build; 2]) -> impl Iterator<Item = ValueChange> {
     let weighbridge = own_binary_change(builds, "weighbridge sha256", |metadata| metadata.program_sha256.clone());
     let agent = own_binary_change(builds, "weighbridge-agent sha256", |metadata| metadata.agent_sha256.clone());

@@ -22,7 +22,6 @@ pub enum ComparisonMethod {
 }
 
 impl ComparisonMethod {
-    /// The name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tolerance => "tolerance",
@@ -70,7 +69,6 @@ pub enum FinalVerdict {
 }
 
 impl FinalVerdict {
-    /// All verdicts, in the order of their declaration.
     pub const ALL: [Self; 16] = [
         Self::Improved,
         Self::Faster,
@@ -90,23 +88,19 @@ impl FinalVerdict {
         Self::Incomparable,
     ];
 
-    /// Whether the judged side is better than the reference.
     pub fn is_better(self) -> bool {
         matches!(self, Self::Improved | Self::Faster | Self::Better)
     }
 
-    /// Whether the judged side is worse than the reference.
     pub fn is_worse(self) -> bool {
         matches!(self, Self::Regressed | Self::Slower | Self::Worse)
     }
 
-    /// Whether it states a difference.
     pub fn is_change(self) -> bool {
         self.is_better() || self.is_worse() || self == Self::Differs
     }
 
-    /// Whether checks between these sides can have this verdict. Builds follow each other; parts of one run are
-    /// alternatives, which neither improve nor regress.
+    /// Builds follow each other; parts of one run are alternatives, which neither improve nor regress.
     pub fn is_possible(self, alternatives: bool) -> bool {
         match self {
             Self::Improved | Self::Regressed | Self::New => !alternatives,
@@ -146,7 +140,6 @@ impl FinalVerdict {
         !matches!(self, Self::MinorGain | Self::Equivalent | Self::MinorLoss)
     }
 
-    /// The word in every output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Improved => "improved",
@@ -169,28 +162,22 @@ impl FinalVerdict {
     }
 }
 
-/// The final verdict on a check, with the method that decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CheckDecision {
     pub(super) by: ComparisonMethod,
     pub(super) final_verdict: FinalVerdict,
-    /// Whether it is inconclusive for lack of samples, whatever their values: a side has fewer than [`ENOUGH_SAMPLES`], or, if
-    /// statistics were requested, both have a single one.
+    /// Inconclusive whatever the values: a side has under [`ENOUGH_SAMPLES`] or, with requested statistics, both have
+    /// one.
     pub(super) too_few_samples: bool,
 }
 
-/// Decides a check by the `requested` method, or else by the one that its data permit.
+/// Decides a check by the `requested` method, or else by the one that its data permit: statistics on recorded and
+/// imported runs, which are inconclusive with too few samples; tolerances on folders of run-perf, unless a noise model
+/// applies. The number of samples never selects the method: more evidence would then decide less.
 ///
-/// Without a requested method, statistics decide on recorded and imported runs, which are inconclusive with too few samples;
-/// tolerances decide on folders of run-perf, unless a noise model applies. The number of samples never selects the method:
-/// more evidence would then decide less.
-///
-/// Attempts that fail significantly more often decide by either method: no tolerance is about them.
-///
-/// `has_zero_mean` is whether the mean is known on both sides, and zero on one.
-///
-/// Standard deviations have no statistical test: if statistics decide on the mean, a standard deviation beyond its
-/// tolerance is reported as different, and decides nothing.
+/// Attempts that fail significantly more often decide by either method: no tolerance is about them. Standard deviations
+/// have no statistical test: if statistics decide on the mean, one beyond its tolerance is reported as different, and
+/// decides nothing. `has_zero_mean` is whether the mean is known on both sides, and zero on one.
 pub(super) fn decide(
     CheckId { statistic, id_format, class, .. }: CheckId<'_>,
     alternatives: bool,
@@ -243,8 +230,7 @@ pub(super) fn decide(
     CheckDecision { by, final_verdict, too_few_samples }
 }
 
-/// Whether both sides have enough samples for statistics. With several runs, their own variation counts; a noise model was
-/// learnt from many samples.
+/// With several runs, their own variation counts; a noise model was learnt from many samples.
 fn has_enough_samples(check: &statistical::MetricComparison) -> bool {
     check.counts.has_several_runs() || check.counts.min_samples() >= ENOUGH_SAMPLES || uses_noise_model(check)
 }
@@ -265,7 +251,6 @@ fn uses_noise_model(check: &statistical::MetricComparison) -> bool {
 }
 
 impl CheckDecision {
-    /// As [`FinalVerdict::or_judged_alone`].
     pub(super) fn or_judged_alone(self, judged_alone: Option<FinalVerdict>) -> Self {
         Self { final_verdict: self.final_verdict.or_judged_alone(judged_alone), ..self }
     }

@@ -78,11 +78,10 @@ pub struct DominantMember {
     pub average_without: f64,
 }
 
-/// The verdict on the average of a group by statistics, and its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GroupVerdict {
     pub final_verdict: FinalVerdict,
-    /// The comparison; `None` if there can be none.
+    /// `None` if the average cannot be compared.
     pub compared: Option<GroupComparison>,
 }
 
@@ -182,7 +181,6 @@ pub(super) fn group_results(
     tolerances.groups.iter().zip(judged).filter_map(result).collect()
 }
 
-/// Whether runs are taken not to differ in any member.
 fn has_no_run_noise(
     statistics: &statistical::Comparison,
     tolerances: &tolerance::Comparison<'_>,

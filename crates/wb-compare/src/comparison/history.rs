@@ -16,36 +16,29 @@ use crate::run_perf::tolerance::groups::ToleranceGroup;
 use crate::run_perf::tolerance::{self, Status};
 use crate::statistical;
 
-/// The result of every check in every later build; [`ComparisonResult`](super::ComparisonResult) has the same for the
-/// last build only. Builds are given by their index, the first later one being 1; checks by theirs in
-/// [`tolerance::Comparison::checks`].
+/// The result of every check in every later build; [`ComparisonResult`](super::ComparisonResult) has that of the last
+/// one only. The index of the first later build is 1; checks are indexed as in [`tolerance::Comparison::checks`].
 #[derive(Debug)]
 pub struct BuildHistory<'a> {
     pub builds: &'a Builds,
-    /// The result of the tolerance method.
     pub tolerances: &'a tolerance::Comparison<'a>,
-    /// The results of the statistical method, one per later build.
     statistics: &'a [Option<statistical::Comparison>],
     method: Option<ComparisonMethod>,
     average: Average,
     columns: Vec<Vec<Option<StoredCheck>>>,
-    /// The verdicts on the groups of each later build by statistics.
     groups: Vec<Vec<Option<GroupVerdict>>>,
     differences: Vec<Vec<ParamDifference>>,
 }
 
-/// A check in a build, compared with the first.
 #[derive(Debug, Clone, Copy)]
 pub struct BuildCheck<'a> {
     pub final_verdict: FinalVerdict,
     pub decided_by: ComparisonMethod,
-    /// Whether it is inconclusive because a side has too few samples, whatever their values.
     pub too_few_samples: bool,
-    /// The result of the tolerance method.
     pub by_tolerance: &'a tolerance::CheckScore,
-    /// The result of the statistical method, for means.
+    /// Of means only.
     pub by_statistics: Option<&'a statistical::MetricComparison>,
-    /// The parameters in which the case differs from the first build's case.
+    /// From the first build's case.
     pub differences: &'a [ParamDifference],
 }
 
@@ -56,12 +49,11 @@ struct StoredCheck {
     differences: Option<usize>,
 }
 
-/// Cache of compared sets of parameters, with whether directions matter, and the index of their difference, if there is one.
+/// Index of the difference, if there is one, by sets of parameters and whether directions matter.
 type DifferenceCache = HashMap<(ParamSetId, ParamSetId, bool), Option<usize>, FixedState>;
 
 impl<'a> BuildHistory<'a> {
-    /// Compares every later build. `statistics` has one comparison for each of them, by [`statistical::against`];
-    /// builds without one are decided by tolerances.
+    /// `statistics` has one comparison per later build, by [`statistical::against`]; without one tolerances decide.
     pub fn new(
         builds: &'a Builds,
         tolerances: &'a tolerance::Comparison<'a>,
@@ -104,7 +96,6 @@ impl<'a> BuildHistory<'a> {
         totals
     }
 
-    /// The totals of a build.
     pub fn totals(&self, build: usize) -> Totals {
         let mut totals = self.totals_of(0..self.tolerances.checks.len(), build);
         totals.errors = self.tolerances.errors(build).count();
@@ -129,7 +120,7 @@ impl<'a> BuildHistory<'a> {
         *self.groups.get(build.checked_sub(1)?)?.get(group)?
     }
 
-    /// Whether a group is part of the exit code of a build, which is the case if tolerances decide all of its members.
+    /// Whether a group is part of a build's exit code: tolerances decide all of its members.
     pub fn affects_exit_code(&self, group: &ToleranceGroup<'_>, build: usize) -> bool {
         // A member that neither side has does not matter.
         let by_tolerance = |position: &usize| {
@@ -154,14 +145,13 @@ impl<'a> BuildHistory<'a> {
         checks.filter(|(_, check)| check.primary && check.statistic == Statistic::Mean).map(|(index, _)| index)
     }
 
-    /// The finite improvements of a build's primary means, each with the index of its check, in percent; positive is better.
+    /// The finite improvements of primary means, each with the index of its check, in percent; positive is better.
     pub fn primary_improvements(&self, build: usize) -> impl Iterator<Item = (usize, f64)> {
         self.primary_means().filter_map(move |position| Some((position, self.gain(position, build)?)))
     }
 
-    /// The improvement of a check in a build in percent, as a term of the average ([`Self::score`]): where that is of speed, a
-    /// time that is three times as long is −66.7 %. Negative if worse; `None` if it is not finite or neither direction is
-    /// better.
+    /// The improvement of a check in a build in percent, as a term of [`Self::score`]: where that is of speed, a time
+    /// that is three times as long is −66.7 %. Negative if worse; `None` if not finite or neither direction is better.
     pub fn gain(&self, check: usize, build: usize) -> Option<f64> {
         self.tolerances.improvement(check, build, self.average)
     }
@@ -201,8 +191,7 @@ impl<'a> BuildHistory<'a> {
         column.collect()
     }
 
-    /// The index of the parameters in which a build differs from the first. Many cases have the same two sets, so that
-    /// each pair is compared once.
+    /// Many cases have the same two sets of parameters, so that each pair is compared once.
     fn difference_index(&mut self, row: MetricIndex, build: usize, cache: &mut DifferenceCache) -> Option<usize> {
         let builds = self.builds;
         let sides = [builds.list().first()?, builds.list().get(build)?];

@@ -37,22 +37,17 @@ use missing_reason::MissingReasons;
 /// Verdicts that fail a comparison in addition to regressions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FailOn {
-    /// Improvements.
     pub gain: bool,
-    /// Checks that are missing, invalid or incomparable, and tests that ended in an error: without it, a comparison with
-    /// some is incomplete.
+    /// Checks missing, invalid or incomparable, and tests with an error: else a comparison with some is incomplete.
     pub missing: bool,
-    /// How certain a check must be not to be worse.
     pub strictness: Strictness,
 }
 
 /// The checks without a certain verdict that fail a comparison. Each level includes those before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strictness {
-    /// None.
     #[default]
     Regressions,
-    /// Differences that are not confirmed.
     Unconfirmed,
     Inconclusive,
 }
@@ -291,8 +286,7 @@ impl Totals {
         *count += 1;
     }
 
-    /// `comparable` is whether a primary check has a value on both sides, and `uncertain` the number of unconfirmed and
-    /// inconclusive checks that fail.
+    /// `comparable`: a primary check has both values; `uncertain`: how many unconfirmed and inconclusive checks fail.
     fn exit(&self, comparable: bool, fail_on: FailOn, uncertain: usize) -> ComparisonExit {
         let gains = if fail_on.gain { self.better + self.groups_improved } else { 0 };
         let missing = self.missing + self.partly_missing + self.invalid + self.incomparable + self.errors;
@@ -373,8 +367,7 @@ impl ComparisonResult {
         Self { builds, within_run, method, checks, groups, context, totals, exit_code: exit.code(), regressed_by }
     }
 
-    /// The errors of the first build and of the last: the name of the build, or of the parts of a run that have it, place and
-    /// message.
+    /// Errors of the first build and the last: name of the build (or of parts of a run that have it), place, message.
     pub fn errors(&self) -> impl Iterator<Item = (String, &str, &str)> {
         let ends = match &self.builds[..] {
             [first, .., last] => vec![(0, first), (1, last)],
@@ -487,8 +480,7 @@ impl ComparisonResult {
     }
 }
 
-/// The side without a standard deviation because its mean is zero: the first build, or another by its index, or that
-/// part of a run. `None` if a side has no mean.
+/// The side without a standard deviation because its mean is zero; `None` if a side has no mean.
 fn zero_mean_side(builds: &Builds, check: tolerance::Check, build: usize) -> Option<String> {
     let sides = [builds.list().first()?, builds.list().get(build)?];
     let means = sides.map(|side| side.value(check.row, Statistic::Mean));
@@ -505,8 +497,7 @@ fn zero_mean_side(builds: &Builds, check: tolerance::Check, build: usize) -> Opt
     )
 }
 
-/// The methods by which checks or groups fail the comparison: those that regressed, and others that the caller asked to
-/// fail.
+/// The methods by which checks or groups regressed, or fail because the caller asked for it.
 fn regressed_by(checks: &[CheckResult], groups: &[CheckGroupResult], fail_on: FailOn) -> Vec<ComparisonMethod> {
     let group_failed = |group: &CheckGroupResult| match group.status {
         Status::Regressed => group.decides,

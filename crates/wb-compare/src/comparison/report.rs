@@ -304,12 +304,10 @@ impl StatisticalSummary {
     }
 }
 
-/// A part's name, difference and weight.
 pub(super) fn summarize_part(part: &ScorePart) -> (String, Option<f64>, f64) {
     (part.term.to_string(), Some(part.difference).filter(|difference| difference.is_finite()), part.weight)
 }
 
-/// The parameters in which the first and the last build differ.
 pub(super) fn last_param_differences(builds: &Builds, row: MetricIndex) -> Vec<ParamDifference> {
     let [reference, .., judged] = builds.list() else { return Vec::new() };
     param_differences(builds, [reference, judged], row)
@@ -321,7 +319,6 @@ pub(super) fn last_lacking(builds: &Builds, row: MetricIndex) -> [Vec<String>; 2
     [reference, judged].map(|build| build.lacking(row).into_iter().map(|run| run.display().to_string()).collect())
 }
 
-/// The findings of the first and the last build about a metric's samples.
 pub(super) fn last_findings(builds: &Builds, row: MetricIndex) -> [Vec<String>; 2] {
     let [reference, .., judged] = builds.list() else { return Default::default() };
     [reference, judged].map(|build| builds.findings(build, row).into_iter().map(str::to_owned).collect())
@@ -334,7 +331,6 @@ pub(super) fn reference_cell(builds: &Builds, row: MetricIndex) -> Option<String
     Some(builds.cell_name(reference))
 }
 
-/// The parameters in which two builds differ.
 pub(super) fn param_differences(
     builds: &Builds,
     [reference, judged]: [&Build; 2],

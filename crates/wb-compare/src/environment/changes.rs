@@ -29,7 +29,6 @@ impl ValueChange {
     }
 }
 
-/// The differing values, by name.
 pub(crate) fn changes(before: &Values, after: &Values) -> Vec<ValueChange> {
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let (mut all, mut removed, mut added) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
@@ -85,8 +84,7 @@ fn line_changes(name: &str, before: &str, after: &str) -> Vec<ValueChange> {
     all
 }
 
-/// Formats values in one line; a text of several lines is shown as its length and hash, since several texts cannot be
-/// compared by line.
+/// Formats values in one line; several lines become length and hash, since several texts cannot be compared by line.
 fn format_values(values: &BTreeSet<String>) -> String {
     let short = |value: &String| match value.lines().count() {
         0 | 1 => value.clone(),
@@ -95,8 +93,7 @@ fn format_values(values: &BTreeSet<String>) -> String {
     values.iter().map(short).collect::<Vec<_>>().join(" | ")
 }
 
-/// Names that only differ in their numbers, such as those of kernel packages: pairs of old and new name, if
-/// unambiguous.
+/// Pairs of old and new names that only differ in their numbers, such as those of kernel packages, if unambiguous.
 fn match_renamed<'a>(
     removed: &BTreeMap<&'a str, &BTreeSet<String>>,
     added: &BTreeMap<&'a str, &BTreeSet<String>>,

@@ -64,13 +64,11 @@ const MACHINE: &str = "machine";
 /// The key with the identity of a boot. Another boot of a system, or a fresh guest, is no difference of its state.
 const BOOT: &str = "boot-id";
 
-/// Whether the section or key with this name is compared.
 fn is_compared(name: &str) -> bool {
     name != TRANSIENT && name != BOOT && !name.ends_with("_raw")
 }
 
-/// The differences between the environments of two builds, which have those of their runs. Equal differences of several
-/// machines are merged.
+/// The differences between two builds, given by their runs. Equal differences of several machines are merged.
 pub fn differences(before: &[&Environments], after: &[&Environments]) -> Vec<SectionDifference> {
     let profiles: BTreeSet<&String> = before.iter().chain(after).flat_map(|run| run.keys()).collect();
     let mut differences = Vec::new();
@@ -93,7 +91,6 @@ pub fn differences(before: &[&Environments], after: &[&Environments]) -> Vec<Sec
     differences
 }
 
-/// Adds a difference of a machine, or the machine to an equal difference of another one.
 fn add_difference(
     differences: &mut Vec<SectionDifference>,
     machine: &MachineRef,
@@ -106,12 +103,10 @@ fn add_difference(
     }
 }
 
-/// The differences of one machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineDifference {
-    /// The worker; `None` if both builds have one machine.
+    /// `None` if both builds have one machine.
     pub worker: Option<String>,
-    /// The differing sections with their changes.
     pub sections: Vec<(String, Vec<ValueChange>)>,
 }
 
@@ -127,7 +122,6 @@ struct ComparableMachine {
 }
 
 impl ComparableMachines {
-    /// The machines of one run.
     pub fn from_run(machines: &[MachineEnvironment]) -> Self {
         Self::from_runs([machines])
     }
@@ -200,7 +194,6 @@ impl ComparableMachines {
     }
 }
 
-/// The changed sections with their changes.
 fn section_changes(
     before: &BTreeMap<String, Values>,
     after: &BTreeMap<String, Values>,

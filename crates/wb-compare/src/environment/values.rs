@@ -9,7 +9,6 @@ use super::is_compared;
 /// The values of a section by name: the set of values in the runs of a build, a single one if all runs agree.
 pub(crate) type Values = BTreeMap<String, BTreeSet<String>>;
 
-/// Adds the values of a section recorded by one run.
 pub(crate) fn collect(section: &Value, into: &mut Values) {
     let mut values = Vec::new();
     match section {
@@ -81,8 +80,7 @@ fn parse_listing(text: &str, values: &mut Vec<(String, String)>) {
 const ARCHITECTURES: [&str; 9] =
     ["noarch", "x86_64", "i686", "i386", "aarch64", "armv7hl", "ppc64le", "s390x", "riscv64"];
 
-/// Parses `NAME-VERSION-RELEASE.ARCH`, as listed by rpm, into the name, with the architecture if it is a secondary one,
-/// and the version with its release.
+/// Parses `NAME-VERSION-RELEASE.ARCH` of rpm into name (with a secondary architecture) and version with release.
 fn parse_package(line: &str) -> Option<(String, &str)> {
     if line.contains(char::is_whitespace) {
         return None;

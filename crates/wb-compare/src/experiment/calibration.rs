@@ -47,7 +47,6 @@ impl CalibrationExperiment {
         self.cases.chunk_by(|one, other| one.case == other.case)
     }
 
-    /// The metric of a calibration.
     pub fn metric(&self, case: &CalibrationCase) -> ComparedMetric {
         case.metric.clone().unwrap_or_else(|| self.criterion.compared_metric())
     }

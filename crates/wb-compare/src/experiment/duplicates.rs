@@ -39,19 +39,18 @@ impl fmt::Display for DuplicateVariants {
 /// What determines a variant's results: parameters and programs, and the inputs of their build.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct VariantInputs {
-    /// The effective parameters, without those that only affect the build.
+    /// Effective ones, without those that only affect the build.
     pub params: Params,
-    /// The SHA-256 of the programs that ran, by name.
+    /// SHA-256 of the programs that ran, by name.
     pub programs: BTreeMap<String, String>,
-    /// The effective parameters that only affect the build.
+    /// Effective parameters that only affect the build.
     pub build_params: Params,
-    /// The SHA-256 of compilers and other programs that the build uses, by name.
+    /// SHA-256 of compilers and other programs that the build uses, by name.
     pub build_programs: BTreeMap<String, String>,
 }
 
 impl VariantInputs {
-    /// The names of the build's inputs that differ, if everything else is the same. `None` if it is not, or if no
-    /// program is known.
+    /// The build's inputs that differ, if everything else is the same. `None` if it is not, or if no program is known.
     fn build_only_differences(&self, other: &Self) -> Option<Vec<String>> {
         let is_same = self.params == other.params && self.programs == other.programs && !self.programs.is_empty();
         is_same.then(|| {

@@ -46,7 +46,6 @@ pub struct Criterion {
 }
 
 impl Criterion {
-    /// The metric that decides.
     pub fn compared_metric(&self) -> ComparedMetric {
         ComparedMetric { metric: self.metric.clone(), unit: self.unit.clone(), direction: self.direction }
     }
@@ -75,7 +74,7 @@ pub enum Experiment {
 }
 
 impl Experiment {
-    /// The metrics of its cases, each once.
+    /// Each once.
     pub fn metrics(&self) -> Vec<MetricKey> {
         let of_cases: Vec<MetricKey> = match self {
             Self::Variants(variants) => variants.cases.iter().map(|case| variants.metric(case).metric).collect(),
@@ -92,7 +91,6 @@ impl Experiment {
         metrics
     }
 
-    /// Its criterion.
     pub fn criterion(&self) -> &Criterion {
         match self {
             Self::Variants(variants) => &variants.criterion,

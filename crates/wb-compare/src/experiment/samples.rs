@@ -8,7 +8,6 @@ use super::{ComparedMetric, VariantInputs};
 use crate::build::AttemptCounts;
 use crate::sequential_test::{CaseBlocks, InvalidBlock, MetricBlocks, SequentialTest, VariantAttempts};
 
-/// The samples of a variant for one case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct VariantSamples {
     pub name: String,
@@ -16,35 +15,31 @@ pub struct VariantSamples {
     pub spec: String,
     /// For each metric of the case the values of the counted samples, each with its round ([`attempt_rounds`]).
     pub values: Vec<Vec<(u32, f64)>>,
-    /// The rounds of all measured samples, counted or not.
+    /// Counted or not.
     pub measured_rounds: BTreeSet<u32>,
-    /// The attempts of the rounds in which it had its turn.
+    /// Of the rounds in which it had its turn.
     pub attempts: VariantAttempts,
-    /// How many of the counted samples were disturbed by activity outside the workload.
+    /// Counted samples that were disturbed by activity outside the workload.
     pub disturbed: usize,
     /// The failed attempts at the samples; at warm-ups, if it did not get beyond them.
     pub failures: AttemptCounts,
     /// Whether so many of its last attempts failed that it makes no more.
     pub makes_no_more: bool,
-    /// Why there are fewer samples than required; `None` if there are enough.
+    /// `None` if there are enough samples.
     pub shortfall_reason: Option<String>,
-    /// Whether it was given up with fewer samples than required.
+    /// With fewer samples than required.
     pub is_given_up: bool,
-    /// What determines its results.
     pub inputs: VariantInputs,
 }
 
-/// The samples of all variants for one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseSamples {
-    /// The case, without the parameters that variants change.
+    /// Without the parameters that variants change.
     pub case: String,
-    /// The metrics that are compared.
     pub metrics: Vec<ComparedMetric>,
     pub variants: Vec<VariantSamples>,
 }
 
-/// A sample that cannot be compared.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{metric}: {cause}")]
 pub struct InvalidMetric {
@@ -84,9 +79,9 @@ impl CaseSamples {
     }
 }
 
-/// The round of each attempt of a cell, in time order, of which `takes_turn` says whether it was made at a sample and ended
-/// by itself: each round gives one turn to every variant of a case, and an attempt that fails takes one, too. One that was
-/// interrupted does not: it is repeated when the run is resumed, and the other variants wait.
+/// The round of each attempt of a cell, in time order. `takes_turn` says whether the attempt was made at a sample and
+/// ended by itself, if only by failing: each round gives one turn to every variant of a case. An interrupted attempt
+/// takes none: it is repeated when the run is resumed, and the other variants wait.
 pub fn attempt_rounds(takes_turn: impl IntoIterator<Item = bool>) -> impl Iterator<Item = u32> {
     // For the run and for the result alike: both must assign a sample to the same round.
     takes_turn.into_iter().scan(0, |turns, takes_turn| {
@@ -96,8 +91,8 @@ pub fn attempt_rounds(takes_turn: impl IntoIterator<Item = bool>) -> impl Iterat
     })
 }
 
-/// The variants, by index, that the first one has left behind, by the number of rounds of each: they ended early. In the
-/// middle of a round the numbers differ by one.
+/// The variants, by index, that the first one has left behind, given the number of rounds of each: they ended early. In
+/// the middle of a round the numbers differ by one.
 pub fn left_behind(rounds: &[u32]) -> BTreeSet<usize> {
     let first = rounds.first().copied().unwrap_or(0);
     (0..rounds.len()).filter(|index| rounds[*index] + 1 < first).collect()

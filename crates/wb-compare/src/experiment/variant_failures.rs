@@ -4,7 +4,6 @@ use super::{CaseSamples, VariantSamples};
 use crate::build::AttemptCounts;
 use crate::sequential_test::{FailureComparison, VariantAttempts};
 
-/// The comparison of a variant's failed attempts with those of the first variant.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct VariantFailures {
     /// Adjusted; `None` if nothing failed, or for the first variant.
@@ -12,12 +11,12 @@ pub(super) struct VariantFailures {
     pub(super) rose: bool,
     pub(super) is_undecided: bool,
     pub(super) attempts_to_decide: Option<u32>,
-    /// What was compared, of the first variant and of this one; `None` for the first variant.
+    /// Of the first variant and of this one; `None` for the first variant.
     pub(super) counts: Option<[AttemptCounts; 2]>,
 }
 
 impl VariantFailures {
-    /// Compares the variants of all cases as one family.
+    /// All cases are one family.
     pub(super) fn compare_all(cases: &[CaseSamples], error_rate: f64) -> Vec<Vec<Self>> {
         let pairs: Vec<[&VariantSamples; 2]> = cases.iter().flat_map(CaseSamples::pairs).collect();
         let counts = |pair: &[&VariantSamples; 2]| {
@@ -37,7 +36,6 @@ impl VariantFailures {
         cases.iter().map(case).collect()
     }
 
-    /// Whether it is significant which of both variants fails more often.
     pub(super) fn is_significant(&self, error_rate: f64) -> bool {
         self.p_value.is_some_and(|p_value| p_value <= error_rate)
     }

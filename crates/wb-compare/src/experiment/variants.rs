@@ -32,7 +32,6 @@ impl VariantExperiment {
         self.cases.chunk_by(|one, other| one.case == other.case)
     }
 
-    /// The metric of a comparison.
     pub fn metric(&self, case: &VariantCase) -> ComparedMetric {
         case.metric.clone().unwrap_or_else(|| self.criterion.compared_metric())
     }
@@ -112,10 +111,8 @@ pub struct VariantSummary {
 }
 
 impl VariantCase {
-    /// Compares the variants of every case with the first one in every metric, as one family, and their failures as another.
-    ///
-    /// # Errors
-    /// If a sample is below zero.
+    /// Compares the variants of every case with the first one in every metric, as one family, and their failures as
+    /// another. Fails if a sample is below zero.
     pub fn evaluate_all(cases: Vec<CaseSamples>, sequential_test: &SequentialTest) -> Result<Vec<Self>, InvalidMetric> {
         let blocks = cases.iter().map(|case| case.blocks(sequential_test)).collect::<Result<Vec<_>, _>>()?;
         let results = sequential_test.evaluate(&blocks).expect("all blocks have been checked");
@@ -129,7 +126,6 @@ impl VariantCase {
         Ok(cases.iter().zip(&failures).zip(results).flat_map(case).collect())
     }
 
-    /// The result for the metric of the case with this index.
     fn new(
         samples: &CaseSamples,
         index: usize,
@@ -180,8 +176,8 @@ impl VariantCase {
     }
 }
 
-/// Whether the first variant or all others make no more attempts, and it is significant of each which of both fails more often:
-/// their samples cannot say more.
+/// Whether the first variant or all others make no more attempts, and it is significant of each which of both fails
+/// more often: their samples cannot say more.
 fn is_decided_by_failures(case: &CaseSamples, failures: &[VariantFailures], error_rate: f64) -> bool {
     let Some((first, others)) = case.variants.split_first() else { return false };
     let is_over = first.makes_no_more || !others.is_empty() && others.iter().all(|variant| variant.makes_no_more);

@@ -18,12 +18,11 @@ use crate::model::Models;
 use crate::run_perf::tolerance;
 use crate::statistical;
 
-/// Settings of both methods, and of the verdict that they give together.
 #[derive(Debug, Clone)]
 pub struct JudgementOptions {
     pub tolerance: tolerance::Options,
     pub statistics: statistical::Options,
-    /// The method that decides; `None`: see [`ComparisonResult::method`].
+    /// `None`: see [`ComparisonResult::method`].
     pub method: Option<ComparisonMethod>,
     pub fail_on: FailOn,
     /// Whether the builds between the first and the last are judged by statistics too.
@@ -58,7 +57,6 @@ impl<'a> Judgement<'a> {
         Self { result, by_tolerance, by_statistics, builds, options }
     }
 
-    /// The verdicts of all builds.
     pub fn history(&self) -> BuildHistory<'_> {
         BuildHistory::new(self.builds, &self.by_tolerance, &self.by_statistics, self.options.method)
     }
@@ -89,7 +87,6 @@ impl<'a> Judgement<'a> {
         thresholds.into_iter().chain(primary_metrics::differences(self.builds)).collect()
     }
 
-    /// Whether tolerances decide a check.
     pub fn is_any_decided_by_tolerance(&self) -> bool {
         self.result.checks.iter().any(|check| check.decided_by == ComparisonMethod::Tolerance)
     }

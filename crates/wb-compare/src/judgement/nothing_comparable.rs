@@ -16,7 +16,6 @@ pub struct NothingComparable {
     help: String,
 }
 
-/// The number of cells that are named.
 const MAX_NAMED: usize = 3;
 
 /// What prevents the comparison of a cell. If there are several reasons, the first one counts.
@@ -24,11 +23,8 @@ const MAX_NAMED: usize = 3;
 enum Obstacle {
     /// Both sides measured it with different definitions.
     Definitions,
-    /// A side has no valid value.
     Invalid,
-    /// Only the first build has it.
     OnlyReference,
-    /// Only the last build has it.
     OnlyJudged,
     NoValue,
 }
@@ -65,7 +61,6 @@ impl NothingComparable {
         Self { what, help }
     }
 
-    /// What to do instead.
     pub fn help(&self) -> &str {
         &self.help
     }

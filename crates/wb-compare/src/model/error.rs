@@ -2,35 +2,22 @@
 
 use std::path::PathBuf;
 
-/// Why a model cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     #[error("cannot read `{}`: {source}", path.display())]
-    Io {
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// The content is not a valid model.
+    Io { path: PathBuf, source: std::io::Error },
     #[error("invalid model {}: {source}", path.display())]
-    File {
-        /// The path of the file.
-        path: PathBuf,
-        source: ParseModelError,
-    },
+    File { path: PathBuf, source: ParseModelError },
     #[error("model {} does not match any check of these builds", path.display())]
     OtherChecks {
         path: PathBuf,
-        /// A check of the model.
         of_model: String,
-        /// A check of the builds; empty without any.
+        /// Empty without any.
         of_builds: String,
     },
 }
 
 impl ModelError {
-    /// What to do instead.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Io { .. } | Self::File { .. } => None,
@@ -41,28 +28,16 @@ impl ModelError {
     }
 }
 
-/// Text that is not a valid model.
 #[derive(Debug, thiserror::Error)]
 pub enum ParseModelError {
-    /// The text is not JSON, or not an object.
     #[error("{0}")]
     Json(#[from] serde_json::Error),
     #[error("the model has no checks")]
     Empty,
     #[error("unsupported format `{format}` of version {version}: expected `weighbridge-noise` of version 1")]
-    Format {
-        /// The format of the file.
-        format: String,
-        /// The version of the file.
-        version: String,
-    },
+    Format { format: String, version: String },
     #[error("unsupported version {0}: expected 1, 2 or none")]
     Version(u32),
-    /// An invalid entry of a check.
     #[error("`{id}`: {reason}")]
-    Entry {
-        /// The identifier of the check.
-        id: String,
-        reason: String,
-    },
+    Entry { id: String, reason: String },
 }

@@ -20,15 +20,12 @@ pub use noise::{NoiseModel, file::AnyModel};
 pub struct Models {
     pub tolerance: Vec<ToleranceModel>,
     pub noise: Vec<NoiseModel>,
-    /// The values of the builds' provenance that no build of a noise model has, a text for each.
+    /// A text for each value of the builds' provenance that no build of a noise model has.
     pub unseen_provenance: Vec<String>,
 }
 
 impl Models {
     /// Reads models, each of which must have an entry for at least one check of the builds.
-    ///
-    /// # Errors
-    /// If a file cannot be read, is no model, or is one of other checks.
     pub fn read(files: &[PathBuf], builds: &Builds) -> Result<Self, ModelError> {
         let mut models = Self::default();
         for file in files {
@@ -49,9 +46,6 @@ impl Models {
 
 impl AnyModel {
     /// Reads a model that must have an entry for at least one check of the builds.
-    ///
-    /// # Errors
-    /// If the file cannot be read, is no model, or is one of other checks.
     pub fn read_for(file: &Path, builds: &Builds) -> Result<Self, ModelError> {
         let model = Self::read(file)?;
         let (has_match, first) = match &model {

@@ -15,16 +15,14 @@ use crate::id::Statistic;
 /// The candidate most similar to the judged build, and how it was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nearest {
-    /// Its index among the candidates.
+    /// The index among the candidates.
     pub candidate: usize,
     pub by: DecidedBy,
     /// Each candidate's similarity over primary metrics.
     pub primary: Vec<f64>,
-    /// Each candidate's similarity over all other metrics.
     pub others: Vec<f64>,
 }
 
-/// The criterion that decided which candidate is nearest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecidedBy {
     Primary,
@@ -34,12 +32,10 @@ pub enum DecidedBy {
     Order,
 }
 
-/// Why no nearest candidate could be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NearestError {
     #[error("too few candidates ({0}): at least two builds or groups are required")]
     TooFew(usize),
-    /// A group is empty or has an index beyond the builds.
     #[error("group {0} is empty or has an unknown build")]
     BadGroup(usize),
     #[error("no candidate has a metric in common with the build to classify")]
@@ -105,11 +101,10 @@ fn decide(primary: &[f64], others: &[f64]) -> (usize, DecidedBy) {
     }
 }
 
-/// The mean and deviation of a metric in a build.
 #[derive(Debug, Clone, Copy)]
 struct MetricEstimate {
     mean: f64,
-    /// The standard deviation in the metric's unit, if known.
+    /// In the metric's unit, if known.
     stddev: Option<f64>,
 }
 

@@ -1,8 +1,7 @@
 //! Reduces a result folder to the data that a comparison needs.
 //!
 //! Results keep the aggregates over all clients, their samples and the parameters; metadata keep everything, with the
-//! secrets in the command masked; errors keep the names of their folders and what
-//! is in them, masked too.
+//! secrets in the command masked; errors keep the names of their folders and what is in them, masked too.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -21,23 +20,21 @@ use crate::build::Layout;
 use crate::source::folder::{RESULT, ResultFolder};
 use crate::source::{SourceError, Warning, WarningKind};
 
-/// The summary of a stripped folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StripSummary {
-    /// The number of result and metadata files.
+    /// Of results and metadata.
     pub files: usize,
-    /// Their original size, in bytes.
+    /// In bytes.
     pub before: u64,
-    /// Their new size, in bytes.
+    /// In bytes.
     pub after: u64,
-    /// The warnings. What they skip would be skipped by a comparison as well.
+    /// What they skip would be skipped by a comparison as well.
     pub warnings: Vec<Warning>,
 }
 
 /// Why a folder could not be stripped, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum StripError {
-    /// The folder cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
     #[error("cannot strip {}: it is a Weighbridge run, expected a folder in run-perf's layout", .0.display())]
@@ -47,14 +44,8 @@ pub enum StripError {
     /// The target is below the source, which would have it as a part.
     #[error("{} is in the stripped folder: name one outside of it", .0.display())]
     Inside(PathBuf),
-    /// A file cannot be written.
     #[error("cannot write `{}`: {source}", path.display())]
-    Write {
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 /// Optional content of a stripped folder.
@@ -99,7 +90,7 @@ pub fn strip(from: &Path, into: &Path, options: &StripOptions) -> Result<StripSu
 }
 
 impl StripSummary {
-    /// Strips one file; an unreadable or malformed one is skipped with a warning.
+    /// An unreadable or malformed file is skipped with a warning.
     fn strip_file(
         &mut self,
         root: &Path,
@@ -128,7 +119,6 @@ impl StripSummary {
             .map_err(|source| StripError::Write { path: into.to_owned(), source })
     }
 
-    /// Copies the folders `__sysinfo*__` of a run and of its profiles.
     fn copy_sysinfo(&mut self, from: &Path, into: &Path) -> Result<(), StripError> {
         for (name, path) in self.entries(from) {
             if is_sysinfo(&name) {
@@ -142,7 +132,6 @@ impl StripSummary {
         Ok(())
     }
 
-    /// Copies a file, or a folder with its content.
     fn copy_all(
         &mut self,
         root: &Path,
@@ -181,7 +170,6 @@ fn is_below(path: &Path, folder: &Path) -> bool {
     existing.zip(folder.canonicalize().ok()).is_some_and(|(path, folder)| path.starts_with(folder))
 }
 
-/// Whether this is the name of a folder with system information.
 fn is_sysinfo(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with("__sysinfo") && name.ends_with("__"))
 }

@@ -8,7 +8,7 @@ use crate::statistical::threshold::NegligibleRatios;
 /// The evidence about a variant's ratio to the first, from all blocks so far.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Evidence {
-    /// The logarithms of the ratios, by block.
+    /// By block.
     logs: Vec<f64>,
     sorted: LogRatios,
     /// The sequential p-value of a difference.
@@ -33,7 +33,6 @@ impl Default for Evidence {
 }
 
 impl Evidence {
-    /// Adds a block and analyzes all so far.
     pub(super) fn push(&mut self, log_ratio: f64, test: &GroupSequentialTest, negligible: NegligibleRatios) {
         self.logs.push(log_ratio);
         self.sorted.push(log_ratio);
@@ -55,7 +54,7 @@ impl Evidence {
         self.logs.len()
     }
 
-    /// The estimated ratio; `None` without blocks.
+    /// `None` without blocks.
     pub(super) fn ratio(&self) -> Option<f64> {
         self.sorted.estimate()
     }
@@ -68,14 +67,12 @@ impl Evidence {
         is_finite || self.logs.iter().all(is_beyond)
     }
 
-    /// The sequential p-value of equivalence: the smallest error probability with which the interval is within the
-    /// negligible ratios.
+    /// The smallest error probability with which the interval is within the negligible ratios.
     pub(super) fn equivalence(&self) -> f64 {
         self.bounds[0].max(self.bounds[1])
     }
 
-    /// The confidence interval of the ratio: what the intervals of all analyses have in common. `None` if there are too few
-    /// blocks, or nothing in common.
+    /// What the intervals of all analyses have in common; `None` with too few blocks, or nothing in common.
     pub(super) fn interval(&self, test: &GroupSequentialTest, error: f64) -> Option<Interval> {
         let mut sorted = self.sorted.clone();
         let mut common: Option<Interval> = None;

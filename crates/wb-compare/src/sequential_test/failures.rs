@@ -7,9 +7,8 @@ use wb_stats::benjamini_hochberg;
 use crate::build::AttemptCounts;
 use crate::failure_test::FailureTest;
 
-/// The share of the error rate at which failures end the sampling of a case. It is looked at after each round, and the
-/// verdict once more at the end, with the whole rate: both together err at most at the rate, as the tests of this crate
-/// simulate.
+/// The share of the error rate at which failures end the sampling of a case, looked at after each round. At the end
+/// they are tested with the whole rate: both together err at most at the rate, as the tests of this crate simulate.
 const EARLY_SHARE: f64 = 0.1;
 
 /// Factor by which the p-value expected at the end may exceed the error rate for more blocks to be taken: twice as many
@@ -31,7 +30,6 @@ pub struct VariantAttempts {
 }
 
 impl VariantAttempts {
-    /// Collects whether the attempt of each round failed.
     pub fn of_rounds(failed: impl IntoIterator<Item = bool>) -> Self {
         let mut attempts = Self::default();
         for is_failed in failed {
@@ -41,7 +39,6 @@ impl VariantAttempts {
         attempts
     }
 
-    /// The attempts of two variants whose shares of failures are compared, after a number of rounds.
     pub(super) fn compared(pair: [&Self; 2], rounds: u32) -> [AttemptCounts; 2] {
         Self::with_warm_ups(pair, pair.map(|one| one.counts(rounds)))
     }
@@ -55,7 +52,6 @@ impl VariantAttempts {
         [add(attempts[0], of_first, other && !first), add(attempts[1], of_other, first && !other)]
     }
 
-    /// Whether no attempt got beyond the warm-ups.
     fn failed_in_warm_up(&self) -> bool {
         self.rounds == 0 && self.warm_ups.failed > 0
     }
@@ -69,13 +65,12 @@ impl VariantAttempts {
     }
 }
 
-/// The comparison of a variant's failed attempts with those of the first variant, in a family.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FailureComparison {
     counts: [AttemptCounts; 2],
     /// The p-value, adjusted for the family.
     pub(crate) adjusted: f64,
-    /// What the adjustment multiplies it with.
+    /// The factor from the p-value to the adjusted one.
     correction: f64,
 }
 
@@ -118,9 +113,8 @@ impl FailureComparison {
             && self.projected_p(limits) <= error_rate * EXPECTED_EXCESS
     }
 
-    /// The smallest number of attempts that would decide, of variants that make more of them, if the share of failures
-    /// stays as it is. `None` if the shares are equal, are decided already or differ too little, or if no further
-    /// attempts count.
+    /// The smallest number of attempts that would decide, of variants that make more, if the share of failures stays as
+    /// it is. `None` if the shares are equal, decided already or differ too little, or no further attempts count.
     pub(crate) fn attempts_to_decide(&self, makes_more: [bool; 2], error_rate: f64) -> Option<u32> {
         let growing = self.counts.into_iter().zip(makes_more).filter(|(_, makes_more)| *makes_more);
         let attempts = growing.map(|(counts, _)| counts.attempts).max()?;
@@ -134,15 +128,15 @@ impl FailureComparison {
         steps.take_while(|attempts| *attempts <= MANY_ATTEMPTS).find(decides)
     }
 
-    /// Whether both variants make more attempts, or one of them does beside a variant all of whose attempts failed. Any
-    /// other variant that was given up ended because its last attempts failed in a row. Its share of failures is
-    /// therefore too high to justify more attempts of the other variant.
+    /// Whether both variants make more attempts, or one does beside a variant all of whose attempts failed. Any other
+    /// variant that was given up ended because its last attempts failed in a row: its share of failures is too high to
+    /// justify more attempts of the other variant.
     fn can_grow(&self, makes_more: [bool; 2]) -> bool {
         let is_complete = |(counts, makes_more): (&AttemptCounts, bool)| makes_more || counts.failed == counts.attempts;
         makes_more != [false; 2] && self.counts.iter().zip(makes_more).all(is_complete)
     }
 
-    /// The p-value in the family after this number of attempts of each, if as many of them fail as so far.
+    /// The p-value in the family after this number of attempts of each, if the shares of failures stay as they are.
     fn projected_p(&self, attempts: [Option<u32>; 2]) -> f64 {
         let project = |counts: AttemptCounts, attempts: Option<u32>| {
             // Without a number, a side makes no more attempts.
@@ -155,7 +149,6 @@ impl FailureComparison {
     }
 }
 
-/// The share of failed attempts.
 fn share(AttemptCounts { failed, attempts }: AttemptCounts) -> f64 {
     f64::from(failed) / f64::from(attempts.max(1))
 }

@@ -14,7 +14,6 @@ use crate::build::AttemptCounts;
 use crate::comparison::ConfidenceInterval;
 use crate::statistical::threshold::NegligibleRatios;
 
-/// The comparisons of all cases, after a number of rounds.
 pub(super) struct Family<'a> {
     test: &'a SequentialTest,
     negligible: NegligibleRatios,
@@ -26,24 +25,21 @@ struct FamilyCase<'a> {
     metrics: Vec<FamilyMetric<'a>>,
     ended: &'a BTreeSet<usize>,
     attempts: &'a [VariantAttempts],
-    /// The number of rounds analyzed so far.
     rounds: u32,
     is_stopped: bool,
 }
 
-/// A metric of a case.
 struct FamilyMetric<'a> {
     samples: &'a MetricBlocks,
     /// The evidence on each variant but the first.
     evidence: Vec<Evidence>,
 }
 
-/// What is significant in the family.
 struct FamilyResult {
-    /// The adjusted p-values of differences and of equivalence, by comparison.
+    /// Adjusted p-values, by comparison.
     differences: Vec<f64>,
     equivalences: Vec<f64>,
-    /// The error probabilities of the intervals of variants that differ, and of equivalent ones.
+    /// Of the intervals of variants that differ, and of equivalent ones.
     error_of_difference: f64,
     error_of_equivalence: f64,
 }
@@ -102,8 +98,8 @@ impl<'a> Family<'a> {
         }
     }
 
-    /// For each case, whether all its variants that did not end early have a verdict in all its metrics; if none is left, all.
-    /// Besides, no comparison of failures is open, which depends on how many attempts each of both will make: none of one that
+    /// For each case, whether all variants that did not end early (or all, if none is left) have a verdict in all
+    /// metrics, and no comparison of failures is open. That depends on how many attempts each will make: none if it
     /// ended.
     fn are_decided(&self, is_open: impl Fn(&FailureComparison, [Option<u32>; 2]) -> bool) -> Vec<bool> {
         let mut verdicts = self.verdicts(&self.result()).into_iter();
@@ -184,7 +180,6 @@ impl<'a> Family<'a> {
         self.evidence().zip(directions).zip(adjusted).map(verdict).collect()
     }
 
-    /// For each case, whether it needs another block, and the number of evaluated blocks.
     pub(super) fn states(&self) -> Vec<(StoppingState, usize)> {
         let Options { max_blocks, error_rate, .. } = self.test.options;
         let decided = self.are_decided(|it, limits| it.is_open(limits, error_rate));
@@ -206,7 +201,6 @@ impl<'a> Family<'a> {
         of_cases.zip(decided.into_iter().zip(decided_at_end)).map(state).collect()
     }
 
-    /// The results of all cases.
     pub(super) fn results(&self) -> Vec<CaseResult> {
         let family = self.result();
         let verdicts = self.verdicts(&family);
@@ -252,7 +246,6 @@ impl<'a> Family<'a> {
 }
 
 impl FamilyCase<'_> {
-    /// The number of blocks of the metric with the most.
     fn blocks(&self) -> usize {
         self.metrics.iter().map(FamilyMetric::blocks).max().unwrap_or(0)
     }
@@ -262,8 +255,7 @@ impl FamilyCase<'_> {
         !self.ended.contains(&0) && !self.ended.contains(&variant)
     }
 
-    /// The number of rounds until every variant that is still measured has reached the most blocks, if the share of
-    /// failed attempts stays as it is.
+    /// Rounds until every variant that is still measured has the most blocks, if the share of failures stays as it is.
     fn expected_rounds(&self, max_blocks: usize) -> u32 {
         let variants = self.metrics.first().map_or(0, |metric| metric.evidence.len());
         let compared = (0..variants).filter(|index| self.is_compared(index + 1));
@@ -275,8 +267,7 @@ impl FamilyCase<'_> {
         }
     }
 
-    /// Whether attempts of the remaining variants can decide about failures of ended variants, although they form no
-    /// block with them.
+    /// Whether attempts of the others can decide about failures of ended variants, though they form no block with them.
     fn has_failures_to_decide(
         &self,
         failures: &[Option<FailureComparison>],
@@ -304,7 +295,6 @@ impl FamilyCase<'_> {
 }
 
 impl FamilyMetric<'_> {
-    /// The number of blocks of the variant with the most.
     fn blocks(&self) -> usize {
         self.evidence.iter().map(Evidence::blocks).max().unwrap_or(0)
     }

@@ -1,13 +1,14 @@
 //! Sequential test of variants sampled in interleaved order: how each compares with the first, and when to stop.
 //!
-//! Nothing is measured here. The caller passes all blocks so far, each with one sample of every variant of a case taken
-//! in random order, and learns after each round, which has a block of every case, which cases need another one. A block
-//! that lacks the sample of a variant says nothing about that one, and one that lacks that of the first nothing at all.
+//! Nothing is measured here. The caller passes all blocks so far and learns after each round (one block of every case)
+//! which cases need another one. A block has one sample of every variant of a case, taken in random order; without the
+//! sample of a variant it says nothing about that variant, without that of the first nothing at all.
 //!
-//! Each comparison, of a variant with the first in a metric of a case, has a p-value that is valid whenever sampling stops
-//! ([`GroupSequentialTest`]), and all comparisons of all cases are one family (Benjamini and Hochberg), analyzed anew after each round. P-values only decrease, so that a
-//! case that has stopped keeps its verdicts. Failed attempts are another family: while more blocks could decide whether a
-//! variant fails more or less often than the first, its case goes on. Start with [`SequentialTest`]; the error rates are in `docs/statistics.md`.
+//! Each comparison, of a variant with the first in a metric of a case, has a p-value that is valid whenever sampling
+//! stops ([`GroupSequentialTest`]). All comparisons of all cases are one family (Benjamini and Hochberg), analyzed anew
+//! after each round. P-values only decrease, so that a case that has stopped keeps its verdicts. Failed attempts are
+//! another family: while more blocks could decide whether a variant fails more or less often than the first, its case
+//! goes on. Start with [`SequentialTest`]; the error rates are in `docs/statistics.md`.
 
 mod evidence;
 mod failures;
@@ -26,13 +27,11 @@ pub(crate) use failures::FailureComparison;
 pub use failures::VariantAttempts;
 use family::Family;
 
-/// Settings of the test, fixed before the first block: changing the numbers of blocks after an evaluation increases the
-/// error rate.
+/// Settings, fixed before the first block: changing the numbers of blocks after an evaluation increases the error rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// The minimum number of blocks; fewer are not evaluated.
+    /// Fewer blocks are not evaluated.
     pub min_blocks: usize,
-    /// The maximum number of blocks.
     pub max_blocks: usize,
     /// The smallest relevant difference, in percent.
     pub threshold: f64,
@@ -42,7 +41,6 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// At most 30 blocks, 5 percent, a rate of 0.05.
     fn default() -> Self {
         Self { min_blocks: 0, max_blocks: 30, threshold: 5.0, error_rate: 0.05 }
     }
@@ -66,33 +64,21 @@ pub enum SequentialTestError {
     Alone,
     #[error("invalid error rate of {} %: expected 0.05 % to 50 %", .rate * 100.0)]
     Rate { rate: f64 },
-    /// The maximum number of blocks is too small to reach significance.
     #[error("too few blocks ({most}) for {} at an error rate of {} %: at least {required} are required", pluralize(*.family, "comparison"), .rate * 100.0)]
-    TooFew {
-        /// The maximum number of blocks.
-        most: usize,
-        /// The number of comparisons.
-        family: usize,
-        rate: f64,
-        /// The required number of blocks.
-        required: usize,
-    },
+    TooFew { most: usize, family: usize, rate: f64, required: usize },
 }
 
-/// The blocks of a case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CaseBlocks {
-    /// The blocks of each metric that is compared.
     pub metrics: Vec<MetricBlocks>,
     /// The number of rounds measured so far; `None` if no more are. Rounds that a case still lacks are not analyzed yet.
     pub open_rounds: Option<u32>,
     /// The variants, by index, that ended before the others: no more blocks are taken for their sake.
     pub ended: BTreeSet<usize>,
-    /// The attempts of each variant, whose failures are compared, too; empty if they are not known.
+    /// Compared for failures, too; empty if they are not known.
     pub attempts: Vec<VariantAttempts>,
 }
 
-/// The blocks of a metric of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricBlocks {
     pub direction: Direction,
@@ -100,20 +86,16 @@ pub struct MetricBlocks {
     pub blocks: BTreeMap<u32, Vec<Option<f64>>>,
 }
 
-/// The result for a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseResult {
     /// Whether another block is needed, or attempts of the variants that are left.
     pub state: StoppingState,
-    /// The result of each metric, in order.
     pub metrics: Vec<MetricResult>,
 }
 
-/// The result for a metric of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricResult {
-    /// The number of evaluated blocks of the variant with the most: blocks with a sample of it and one of the first
-    /// variant.
+    /// The number of evaluated blocks (with a sample of it and of the first) of the variant with the most.
     pub blocks: usize,
     /// The result of each variant but the first, in order.
     pub variants: Vec<VariantResult>,
@@ -180,12 +162,10 @@ pub enum VariantVerdict {
 }
 
 impl VariantVerdict {
-    /// Whether the variant is worse than the first one.
     pub fn is_worse(self) -> bool {
         matches!(self, Self::Slower | Self::Worse)
     }
 
-    /// The verdict on a ratio that differs from 1.
     fn of_ratio(ratio: f64, direction: Direction) -> Self {
         match direction {
             Direction::Neither => Self::Differs,
@@ -195,7 +175,7 @@ impl VariantVerdict {
         }
     }
 
-    /// The same of a metric of this class.
+    /// Says faster and slower in place of better and worse if the class is one of speed.
     pub(crate) fn of_class(self, class: Class) -> Self {
         match self {
             Self::Better if is_speed(class) => Self::Faster,
@@ -205,16 +185,13 @@ impl VariantVerdict {
     }
 }
 
-/// An invalid block.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum InvalidBlock {
     #[error("block {block} has {samples} samples for {variants} variants")]
     Size {
-        /// The number of the block, from 1.
+        /// From 1.
         block: u32,
-        /// The number of its samples.
         samples: usize,
-        /// The expected number of samples.
         variants: usize,
     },
     #[error(
@@ -222,17 +199,16 @@ pub enum InvalidBlock {
          the same in the whole block"
     )]
     Value {
-        /// The number of the block, from 1.
+        /// From 1.
         block: u32,
-        /// The number of the variant, from 1.
+        /// From 1.
         variant: usize,
         value: f64,
     },
 }
 
 impl SequentialTest {
-    /// Creates the test for a number of metrics, that of a case times the number of cases if all have the same ones, and for a
-    /// number of variants, the first included.
+    /// `metrics` is the total over all cases; `variants` includes the first.
     pub fn new(metrics: usize, variants: usize, options: Options) -> Result<Self, SequentialTestError> {
         let Options { min_blocks: least, max_blocks: most, error_rate: rate, .. } = options;
         let others = variants.checked_sub(1).filter(|others| *others > 0).ok_or(SequentialTestError::Alone)?;
@@ -252,7 +228,6 @@ impl SequentialTest {
         Ok(Self { metrics, variants, sequential, min_blocks, options })
     }
 
-    /// The maximum number of blocks.
     pub fn max_blocks(&self) -> usize {
         self.options.max_blocks
     }
@@ -262,29 +237,21 @@ impl SequentialTest {
         self.min_blocks
     }
 
-    /// The false discovery rate.
     pub fn error_rate(&self) -> f64 {
         self.options.error_rate
     }
 
-    /// The number of comparisons in the family.
     pub fn family(&self) -> usize {
         self.metrics.max(1) * (self.variants - 1)
     }
 
-    /// Evaluates all cases after these blocks. Blocks after a case's last verdict, or beyond the maximum, are ignored.
-    ///
-    /// # Errors
-    /// If a sample has no ratio to the first of its block, or a block has another number of variants.
+    /// Evaluates all cases, but no blocks after a case's last verdict or the maximum. Fails as [`Self::check`].
     pub fn evaluate(&self, cases: &[CaseBlocks]) -> Result<Vec<CaseResult>, InvalidBlock> {
         self.check_all(cases)?;
         Ok(Family::analyze(self, cases).results())
     }
 
     /// For each case, whether it needs another block, and the number of evaluated blocks of the metric with the most.
-    ///
-    /// # Errors
-    /// If a sample has no ratio to the first of its block, or a block has another number of variants.
     pub fn states(&self, cases: &[CaseBlocks]) -> Result<Vec<(StoppingState, usize)>, InvalidBlock> {
         self.check_all(cases)?;
         Ok(Family::analyze(self, cases).states())
@@ -294,10 +261,7 @@ impl SequentialTest {
         cases.iter().flat_map(|case| &case.metrics).try_for_each(|metric| self.check(metric))
     }
 
-    /// Checks the blocks of a metric.
-    ///
-    /// # Errors
-    /// If a sample has no ratio to the first of its block, or a block has another number of variants.
+    /// Fails if a sample has no ratio to the first of its block, or a block has another number of variants.
     pub fn check(&self, metric: &MetricBlocks) -> Result<(), InvalidBlock> {
         for (round, samples) in &metric.blocks {
             let block = round + 1;

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use crate::build::{Build, Builds, InternedMetric, METRIC_CLASS, MetricIndex, MetricReading, ParamSetId};
 use crate::interner::Symbol;
 
-/// Moves the readings of later builds to the metric of the same name of the first build, if one of another class is all that
-/// this one has of that name in the cell, and the later build has none of the first one's class. Both sides get their class
-/// as a parameter, which they then differ in.
+/// Moves the readings of later builds to the first build's metric of the same name but another class, if that is all
+/// that the first build has of the name in the cell, and the later build has none of its class. Both sides get their
+/// class as a parameter, which they then differ in.
 pub(super) fn pair_changed_classes(builds: &mut Builds) {
     let mut by_name: HashMap<InternedMetric, Vec<usize>> = HashMap::new();
     for (row, metric) in builds.rows.iter().enumerate() {
@@ -41,7 +41,7 @@ fn has(build: &Build, row: usize) -> bool {
     build.readings(MetricIndex(row as u32)).next().is_some()
 }
 
-/// Moves the readings of a metric in a build to another row, with the class of the first as a parameter.
+/// Moves the readings of a metric in a build to another row, with the class of `from` as a parameter.
 fn move_readings(builds: &mut Builds, build: usize, from: usize, to: usize) {
     let class = builds.rows[from].class.as_str();
     let class = (builds.names.intern(METRIC_CLASS), builds.names.intern(class));

@@ -11,15 +11,11 @@ use super::folder::ResultFolder;
 /// The result files of a folder, by which copies are recognised.
 pub(super) struct ResultFiles {
     folder: PathBuf,
-    /// The path of each file relative to the folder, and its length in bytes.
+    /// Path relative to the folder, and length in bytes.
     files: Vec<(PathBuf, u64)>,
 }
 
 impl ResultFiles {
-    /// Lists the result files of a folder without reading them.
-    ///
-    /// # Errors
-    /// If the length of a file cannot be read.
     pub(super) fn new(folder: &Path, listed: &ResultFolder) -> io::Result<Self> {
         let file = |path: &PathBuf| {
             let relative = path.strip_prefix(folder).unwrap_or(path).to_owned();
@@ -31,9 +27,6 @@ impl ResultFiles {
     }
 
     /// Whether both have identical result files. Folders without results are not copies.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
     pub(super) fn is_copy_of(&self, other: &Self) -> io::Result<bool> {
         if self.files.is_empty() || self.files != other.files {
             return Ok(false);

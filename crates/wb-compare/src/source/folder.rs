@@ -12,20 +12,16 @@ use super::{SourceError, Warning, WarningKind};
 use crate::build::{Layout, TestError};
 use crate::run_perf::format::METADATA;
 
-/// The listing of a result folder.
 #[derive(Debug, Default)]
 pub(crate) struct ResultFolder {
     pub(crate) root: PathBuf,
     pub(crate) layout: Layout,
-    /// The path of the metadata file, if there is one.
     pub(crate) metadata: Option<PathBuf>,
-    /// The result files, sorted by profile, test and serial.
+    /// Sorted by profile, test and serial.
     pub(crate) results: Vec<ResultFile>,
-    /// Errors that the run recorded instead of results.
     pub(crate) errors: Vec<TestError>,
     /// Their folders, relative to `root`.
     pub(crate) error_folders: Vec<PathBuf>,
-    /// What could not be read here.
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -40,12 +36,10 @@ pub(crate) struct ResultFile {
     pub(crate) test: String,
     /// Distinguishes the tests of one name in a run: a number (`0000`), or an id in a Weighbridge run.
     pub(crate) serial: String,
-    /// The content that the file should have, if it is older than the records of its Weighbridge run: they were
-    /// studied again to compute it.
+    /// The content after another study, if the file is older than the records of its Weighbridge run.
     pub(crate) recomputed: Option<Vec<u8>>,
 }
 
-/// The result file of a test.
 pub(crate) const RESULT: &str = "result.json";
 const NO_MESSAGE: &str = "an error without a message";
 /// The file with the message of an error, in a folder `__error…__`.
@@ -53,11 +47,8 @@ const EXCEPTION: &str = "exception";
 
 impl ResultFolder {
     /// Lists a folder, sorted by name. Serials of run-perf that do not begin with a digit are skipped without
-    /// `include_incorrect`, but their errors are listed.
-    ///
-    /// # Errors
-    /// If the folder cannot be read, or has neither results nor errors nor metadata. The error then names those of its
-    /// folders that have some, and what could not be read.
+    /// `include_incorrect`, but their errors are listed. Fails if the folder has neither results nor errors nor
+    /// metadata, and then names those of its folders that have some.
     pub(crate) fn list(path: &Path, include_incorrect: bool) -> Result<Self, SourceError> {
         let unreadable = |source| SourceError::Unreadable { path: path.to_owned(), source };
         let names = folder_names(path).map_err(unreadable)?;
@@ -73,12 +64,11 @@ impl ResultFolder {
         Err(SourceError::NoResults { path: path.to_owned(), folders, unreadable: folder.warnings })
     }
 
-    /// Whether it has neither results nor errors nor metadata.
     fn is_empty(&self) -> bool {
         self.metadata.is_none() && self.results.is_empty() && self.errors.is_empty()
     }
 
-    /// Detects the layout of a folder and lists it; `names` are those of the folders in it.
+    /// `names` are those of the folders in `path`.
     fn collect(path: &Path, names: &[String], include_incorrect: bool) -> Self {
         let mut folder = Self { root: path.to_owned(), ..Self::default() };
         if path.join(RUN_FILE).is_file() || path.join(JOURNAL).is_file() {
@@ -93,8 +83,7 @@ impl ResultFolder {
         folder
     }
 
-    /// Collects results and errors from the folders `names` in `path`. `parents` are the profile, test and serial to
-    /// which `path` belongs, as far as it is below them.
+    /// `names` are folders in `path`; `parents` are its profile, test and serial, as far as it is below them.
     fn collect_level(&mut self, path: &Path, names: &[String], parents: &mut Vec<String>, include_incorrect: bool) {
         for name in names {
             let child = path.join(name);
@@ -127,7 +116,6 @@ impl ResultFolder {
         }
     }
 
-    /// Adds the result file in the folder of a serial, if there is one; the names are its profile, test and serial.
     fn collect_result(&mut self, folder: &Path, [profile, test, serial]: [String; 3]) {
         let path = folder.join(RESULT);
         let metadata = relative_to(&self.root, &path).and_then(|path| contained_file::metadata(&self.root, path));
@@ -142,7 +130,7 @@ impl ResultFolder {
     }
 }
 
-/// Reads the error that a folder `__error…__` in a profile, test or serial (`parents`) stands for.
+/// Reads a folder `__error…__` in a profile, test or serial (`parents`).
 fn read_error(root: &Path, path: &Path, parents: &[String]) -> TestError {
     let location: Vec<&str> = parents.iter().map(String::as_str).chain(["*"; 3]).take(3).collect();
     // An error whose message cannot be read is an error all the same; a Python exception may have no message.

@@ -21,13 +21,11 @@ use crate::interner::Symbol;
 /// value is unknown.
 const UNRECORDED: [(&str, &str); 1] = [("google-benchmark", "executable")];
 
-/// Format of hyperfine's exports.
 const HYPERFINE: &str = "hyperfine";
 
 /// The version of the import of hyperfine that had the status of a command that never succeeds as a parameter.
 const WITH_STATUS_PARAM: u32 = 2;
 
-/// The name of the parameter with that status.
 pub(super) const STATUS_PARAM: &str = "exit-status";
 
 /// Makes the definition of an imported cell the one that an import of this version would record, as far as both read the
@@ -43,7 +41,6 @@ pub(super) fn upgrade(definition: &mut CellDefinition) -> Option<String> {
     params.remove(STATUS_PARAM).map(|status| status.to_string())
 }
 
-/// Parameters by name.
 type Params = BTreeMap<String, String>;
 
 /// The cells with the same parameters in all runs.
@@ -56,7 +53,6 @@ struct Variant {
     cells: Vec<Cell>,
 }
 
-/// A cell of a result file.
 struct Cell {
     source: usize,
     run: RunIndex,
@@ -65,8 +61,7 @@ struct Cell {
     key: String,
 }
 
-/// Gives imported cells with the same parameters the same name in all runs. Returns warnings about cells that may be any of
-/// several.
+/// Gives imported cells with the same parameters one name in all runs. Warns about cells that may be any of several.
 pub(super) fn pair_imported_cells(sources: &mut [ResultSource]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut renamed = vec![BTreeMap::new(); sources.len()];
@@ -185,8 +180,7 @@ impl Variant {
         self.params.iter().all(|(name, value)| many.params.get(name) == Some(value)) && !self.has_run_of(many)
     }
 
-    /// Copies its definition key to a variant that differs only in parameters that the files of one of them do not
-    /// record.
+    /// Copies its definition key to a variant that differs only in parameters that one variant's files do not record.
     fn give_key_to(&self, other: &Self, sources: &mut [ResultSource]) {
         let names = || self.params.keys().chain(other.params.keys());
         let mut further = names().filter(|name| self.params.get(*name) != other.params.get(*name));

@@ -45,7 +45,6 @@ pub use warning::{Warning, WarningKind};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildSource {
     pub name: String,
-    /// The folders of its runs.
     pub runs: Vec<PathBuf>,
     /// Mapping of profiles, from the name in this source to the name under which it is compared. A profile is skipped
     /// if its own name is the target of a mapping, or, in later sources, if the first source has mapped its name to
@@ -53,12 +52,10 @@ pub struct BuildSource {
     pub profiles: BTreeMap<String, String>,
 }
 
-/// Options for reading folders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Include failed iterations (`*-failN`) and results under non-numeric serials.
     pub include_incorrect: bool,
-    /// Turn warnings into errors.
     pub strict: bool,
     /// Compare emulated processors with hardware.
     pub allow_emulated: bool,
@@ -70,73 +67,45 @@ pub struct ReadOptions {
     pub schedule: bool,
 }
 
-/// The loaded builds and warnings.
 #[derive(Debug)]
 pub struct LoadedBuilds {
-    /// The builds, in the order of their sources.
+    /// In the order of their sources.
     pub builds: Builds,
-    /// The warnings: first about folders and metadata, then about results, each in the order of the sources and their
-    /// files.
+    /// First about folders and metadata, then about results, each in the order of the sources and their files.
     pub warnings: Vec<Warning>,
 }
 
-/// An error while reading builds.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     #[error("invalid build `{0}`: expected [NAME=]RUN[,RUN…]")]
     NoSource(String),
     #[error("{} is given twice for one build: a run counts once", .0.display())]
     Twice(PathBuf),
-    /// A folder that does not exist or cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
-    Unreadable {
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
     /// A folder with neither results nor errors nor metadata.
     #[error("{}", no_results(path, folders, unreadable))]
     NoResults {
         path: PathBuf,
-        /// The names of those of its folders that have some.
+        /// Those of its folders that have some.
         folders: Vec<String>,
-        /// What could not be read in it.
         unreadable: Vec<Warning>,
     },
-    /// A Weighbridge run whose records are damaged.
     #[error("cannot compare {}: {source}", path.display())]
-    Records {
-        /// The folder of the run.
-        path: PathBuf,
-        /// The error of the records.
-        source: RecordError,
-    },
-    /// A Weighbridge run whose results are inconsistent with its records, and cannot be derived again.
+    Records { path: PathBuf, source: RecordError },
     #[error("{} has results that are older than its records, and cannot be studied: {reason}", path.display())]
-    Outdated {
-        /// The folder of the run.
-        path: PathBuf,
-        reason: String,
-    },
+    Outdated { path: PathBuf, reason: String },
     #[error("{} is a copy of {}, or an import of the same file: a run counts once", path.display(), original.display())]
-    Copy {
-        /// The folder of the run.
-        path: PathBuf,
-        /// The folder of the original.
-        original: PathBuf,
-    },
-    /// A profile or parameter that the builds do not have.
+    Copy { path: PathBuf, original: PathBuf },
     #[error(transparent)]
     Unknown(#[from] UnknownName),
     /// A warning, with [`ReadOptions::strict`].
     #[error("{}", _0.message())]
     Strict(Warning),
-    /// More metrics, samples or parameters than can be indexed, with the file that exceeded the limit.
     #[error("too many results with {}: a run is limited to {} metrics or samples", .0.display(), u32::MAX)]
     TooMuch(PathBuf),
 }
 
-/// The maximum number of folders listed in a message.
 const MAX_LISTED: usize = 6;
 
 fn no_results(path: &Path, folders: &[String], unreadable: &[Warning]) -> String {
@@ -157,8 +126,7 @@ fn no_results(path: &Path, folders: &[String], unreadable: &[Warning]) -> String
 }
 
 impl BuildSource {
-    /// Parses `[NAME=]RUN[,RUN…]`; the default name is that of the first folder. Text before a `=` is a name
-    /// unless it contains a `/`.
+    /// Parses `[NAME=]RUN[,RUN…]`; the name defaults to the first folder's. Text before `=` with a `/` is no name.
     pub fn parse(text: &str) -> Result<Self, SourceError> {
         let invalid = || SourceError::NoSource(text.to_owned());
         let (name, folders) = match text.split_once('=') {
@@ -188,23 +156,16 @@ impl BuildSource {
     }
 }
 
-/// Studies a Weighbridge run. Returns the text of each serial's `result.json`, by the file's path, or the reason why it
-/// cannot.
+/// Studies a Weighbridge run: path and text of each serial's `result.json`, or the reason why it cannot be studied.
 pub type StudyFn<'a> = &'a dyn Fn(&RunFolder) -> Result<Vec<(PathBuf, Vec<u8>)>, String>;
 
 /// The metadata and environments of a Weighbridge run; unreadable files are skipped with a warning.
-///
-/// # Errors
-/// If its records are damaged.
 pub fn run_metadata(run: &RunFolder) -> Result<(Metadata, Vec<Warning>), RecordError> {
     Ok(run_records::metadata(run, &RunRecords::read(run)?))
 }
 
-/// Reads the folders of all sources, in parallel. Malformed files are skipped with a warning. If the results of a
-/// Weighbridge run are inconsistent with its records, those of `study` replace them.
-///
-/// Errors: a folder that cannot be read or has no results; damaged records; a copy of a run within a build; and with
-/// [`ReadOptions::strict`] any warning.
+/// Reads the folders of all sources, in parallel. Malformed files are skipped with a warning, an error with
+/// [`ReadOptions::strict`]. Where a Weighbridge run's results do not fit its records, those of `study` replace them.
 pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) -> Result<LoadedBuilds, SourceError> {
     let mut read = LoadedBuilds { builds: Builds::default(), warnings: Vec::new() };
     let mut files = Vec::new();
@@ -298,12 +259,11 @@ pub fn read(sources: &[BuildSource], options: &ReadOptions, study: StudyFn<'_>) 
     }
 }
 
-/// The name that a profile of the source with index `at` is compared as; `None` if it is skipped.
+/// The name that a profile of a source, given by its position, is compared as; `None` if it is skipped.
 fn compared_as<'a>(profile: &'a str, source: &'a BuildSource, position: usize, first: &BuildSource) -> Option<&'a str> {
     source.mapped_profile(profile).filter(|name| position == 0 || !first.is_mapped_away(name))
 }
 
-/// Renames the profile of an error to the name that it is compared as; `None` if that profile is skipped.
 fn map_error_profile(
     error: TestError,
     source: &BuildSource,
@@ -343,14 +303,12 @@ fn check_mapped_profiles(
     Ok(())
 }
 
-/// The indices of a build and of a run in it.
 #[derive(Debug, Clone, Copy)]
 struct RunIndex {
     build: usize,
     run: usize,
 }
 
-/// Parses a result file; `text` is the buffer for its content.
 fn parse(
     build: usize,
     file: &ResultFile,
@@ -385,7 +343,6 @@ fn parse(
     parsed.map_err(WarningKind::malformed)
 }
 
-/// Reads a metadata file of run-perf.
 fn metadata(root: &Path, path: &Path, warnings: &mut Vec<Warning>) -> Metadata {
     match relative_to(root, path).and_then(|path| contained_file::read(root, path, MAX_FILE)) {
         Ok(bytes) => {

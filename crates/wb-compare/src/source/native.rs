@@ -18,9 +18,8 @@ use crate::schedule::{Rounds, rounds};
 pub(super) struct NativeRun {
     pub(super) metadata: Metadata,
     pub(super) identity: RunIdentity,
-    /// The names of its cells, in the order of the plan.
+    /// In the order of the plan.
     pub(super) planned: Vec<String>,
-    /// The rounds in which they were sampled.
     pub(super) rounds: Rounds,
 }
 
@@ -80,7 +79,6 @@ fn attempts_by_invocation(lines: &[JournalLine]) -> Vec<Vec<&CellId>> {
     invocations
 }
 
-/// The recomputed results of a serial.
 fn result_file(run: &Path, path: PathBuf, text: Vec<u8>) -> Option<ResultFile> {
     let names = path.strip_prefix(run).ok()?.parent()?.iter().map(|name| name.to_str().map(str::to_owned));
     let [profile, test, serial] = names.collect::<Option<Vec<_>>>()?.try_into().ok()?;

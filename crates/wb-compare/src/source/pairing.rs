@@ -14,10 +14,8 @@ use crate::build::{Build, DEFINING_PARAMS, METRIC_DIRECTION};
 use crate::interner::Symbol;
 use crate::unknown_name::{UnknownName, join_build_names};
 
-/// The definitions of a serial, next to its results.
 const DEFINITIONS: &str = "definition.json";
 
-/// A result file with its run, the profile that it is compared as, and its content.
 pub(super) struct ResultSource {
     pub(super) run: RunIndex,
     pub(super) profile: Option<String>,
@@ -25,7 +23,6 @@ pub(super) struct ResultSource {
     pub(super) content: Result<ParsedResult, WarningKind>,
 }
 
-/// The recorded definition of a cell, as it is compared.
 pub(super) struct Recorded {
     pub(super) key: String,
     pub(super) version: u32,
@@ -33,10 +30,9 @@ pub(super) struct Recorded {
     pub(super) exit_status: Option<String>,
 }
 
-/// Reads the definitions of a serial's cells, by cell, with keys that are computed without the `allowed` parameters and with
-/// mapped values; those of imported cells as an import of this version records them.
-///
-/// Unreadable definitions give no keys: their cells keep their own, and the comparison reports that these differ.
+/// Reads the definitions of a serial's cells, by cell, with mapped values and with keys that are computed without the
+/// `allowed` parameters; those of imported cells as an import of this version records them. Cells with unreadable
+/// definitions keep their own keys, and the comparison reports that these differ.
 pub(super) fn recorded_definitions(
     result: &ResultFile,
     allowed: &BTreeSet<String>,
@@ -64,7 +60,6 @@ pub(super) fn recorded_definitions(
     definitions.unwrap_or_default().cells.into_iter().filter_map(recorded).collect()
 }
 
-/// Checks that each allowed parameter occurs in the results.
 pub(super) fn check_parameters(
     sources: &[ResultSource],
     builds: &[Build],
@@ -85,14 +80,13 @@ pub(super) fn check_parameters(
     }
 }
 
-/// The parameters without the allowed ones, sorted by name.
+/// Without the allowed parameters, sorted by name.
 type Definition = Vec<(String, String)>;
 
-/// The cases of a serial in the first build.
 #[derive(Default)]
 struct BaseCases {
     names: BTreeSet<String>,
-    /// The case of each definition; `None` if several cases only differ in allowed parameters.
+    /// `None` if several cases only differ in allowed parameters.
     by_definition: HashMap<Definition, Option<String>>,
 }
 

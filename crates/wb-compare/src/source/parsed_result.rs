@@ -14,67 +14,57 @@ use crate::schedule::SampleTime;
 /// The content of a result file, with its own interned names.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedResult {
-    /// The syntax of its identifiers.
     pub(crate) id_format: IdFormat,
     pub(crate) names: Interner,
     pub(crate) metrics: Vec<ParsedMetric>,
     pub(crate) samples: Vec<f64>,
-    /// The times of the samples; empty unless requested.
+    /// Empty unless requested.
     pub(crate) times: Vec<Option<SampleTime>>,
-    /// The sets of parameters, each sorted by name.
+    /// Each sorted by name.
     pub(crate) params: Set<Box<[(Symbol, Symbol)]>>,
-    /// The programs with which a case was measured: name and value of each property.
+    /// The programs of a case: name and value of each property.
     pub(crate) programs: Vec<(Symbol, Vec<(Symbol, Symbol)>)>,
     pub(crate) warnings: Vec<WarningKind>,
-    /// The better direction of metrics, if declared by the file.
     pub(crate) directions: Vec<(Class, Symbol, Direction)>,
-    /// The reasons why cases have no value, if recorded.
     pub(crate) errors: Vec<(Symbol, String)>,
-    /// The number of its counted samples; `None` if it does not record disturbances.
+    /// `None` if the file does not record disturbances.
     pub(crate) sample_counts: Option<SampleCounts>,
-    /// The cells that were imported from files of other programs.
     pub(crate) imported: Vec<ImportedCell>,
 }
 
-/// An imported cell of a result file.
 #[derive(Debug)]
 pub(crate) struct ImportedCell {
     pub(crate) case: Symbol,
-    /// The format of its files.
     pub(crate) format: Symbol,
-    /// The version of the import; `None` if its definition cannot be read.
+    /// The version of the import; `None` if the cell's definition cannot be read.
     pub(crate) version: Option<u32>,
-    /// The index of its parameters among the file's sets.
+    /// An index into [`ParsedResult::params`].
     pub(crate) params: usize,
 }
 
-/// The values of one metric in a result file.
 #[derive(Debug)]
 pub(crate) struct ParsedMetric {
     pub(crate) case: Symbol,
     pub(crate) class: Class,
     pub(crate) metric: Symbol,
-    /// The unit, if declared by the file.
     pub(crate) unit: Option<Symbol>,
     pub(crate) mean: MeasuredValue,
     pub(crate) stddev_percent: MeasuredValue,
     pub(crate) primary: bool,
     /// The smallest relevant difference in percent, if the plan has one.
     pub(crate) threshold: Option<f64>,
-    /// The index of its parameters among the file's sets.
+    /// An index into [`ParsedResult::params`].
     pub(crate) params: usize,
-    /// The number of its disturbed samples.
     pub(crate) disturbed: u32,
-    /// The failed attempts of its cell.
     pub(crate) failures: AttemptCounts,
     /// The findings of its cell, a line each, if it is primary and there are any.
     pub(crate) findings: Option<Symbol>,
-    /// Its range within the file's samples.
+    /// A range of [`ParsedResult::samples`].
     pub(crate) samples: Range<usize>,
 }
 
 impl ParsedResult {
-    /// Interns a set of parameters; of equal names the last one applies.
+    /// Of equal names the last one applies.
     pub(crate) fn intern_params(&mut self, mut params: Vec<(Symbol, Symbol)>) -> usize {
         params.sort_by(|(one, _), (other, _)| self.names.resolve(*one).cmp(self.names.resolve(*other)));
         params.dedup_by(|(name, value), (previous, previous_value)| {
@@ -87,7 +77,6 @@ impl ParsedResult {
         self.params.insert_full(params.into()).0
     }
 
-    /// Gives cases other names.
     pub(crate) fn rename_cases(&mut self, renamed: &BTreeMap<Symbol, String>) {
         let names: BTreeMap<Symbol, Symbol> =
             renamed.iter().map(|(case, name)| (*case, self.names.intern(name))).collect();
@@ -100,7 +89,6 @@ impl ParsedResult {
         }
     }
 
-    /// Sets a parameter of the metrics of a case.
     pub(crate) fn set_param(&mut self, case: Symbol, name: &str, value: &str) {
         let param = (self.names.intern(name), self.names.intern(value));
         for index in 0..self.metrics.len() {

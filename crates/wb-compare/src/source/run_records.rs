@@ -11,7 +11,7 @@ use super::warning::{Warning, WarningKind};
 use crate::environment::MachineEnvironment;
 use crate::metadata::Metadata;
 
-/// Reads the metadata and environments of a run; unreadable files are skipped with a warning.
+/// Unreadable files are skipped with a warning.
 pub(super) fn metadata(run: &RunFolder, records: &RunRecords) -> (Metadata, Vec<Warning>) {
     let run_file = &records.run_file;
     let mut metadata = Metadata::default();
@@ -74,8 +74,7 @@ fn judged_invocations(RunRecords { run_file, lines, .. }: &RunRecords) -> BTreeM
     judged
 }
 
-/// The machines of an invocation before it started: workers and the hosts below them, each with the effects of its
-/// profile.
+/// Workers and the hosts below them before an invocation started, each with the effects of its profile.
 fn machines(
     run: &RunFolder,
     run_file: &RunFile,
@@ -105,7 +104,6 @@ fn machines(
     machines
 }
 
-/// Adds the effects of a profile on a host, and the guests on it.
 fn add_host_state(machines: &mut Vec<MachineEnvironment>, state: &Value) {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     if let Some(host) = text(state, "host") {
@@ -136,7 +134,6 @@ fn add_host_state(machines: &mut Vec<MachineEnvironment>, state: &Value) {
     }
 }
 
-/// The machine of this name; added if missing.
 fn machine(machines: &mut Vec<MachineEnvironment>, worker: String) -> &mut MachineEnvironment {
     let index = machines.iter().position(|machine| machine.worker.as_ref() == Some(&worker)).unwrap_or_else(|| {
         machines.push(MachineEnvironment { worker: Some(worker), sections: BTreeMap::new() });
@@ -161,8 +158,7 @@ fn knob_value(tuned: &Value) -> Option<(String, Value)> {
     Some((name, Value::String(value)))
 }
 
-/// A domain's XML without the parts that change at each start: name, UUID, hardware addresses, and the folder of its
-/// files.
+/// Without the parts that change at each start: name, UUID, hardware addresses, and the folder of its files.
 fn stable_xml(xml: &str, guest: &str, domain: &str) -> String {
     let is_stable = |line: &&str| {
         let line = line.trim();
@@ -175,7 +171,6 @@ fn stable_xml(xml: &str, guest: &str, domain: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Removes the folder of a guest's files from a line.
 fn strip_folder(line: &str, guest: &str) -> String {
     let file = ["disk", "seed", "console"].iter().find_map(|kind| line.find(&format!("/{guest}.{kind}")));
     let Some(end) = file else { return line.to_owned() };

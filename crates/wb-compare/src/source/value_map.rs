@@ -16,7 +16,7 @@ use crate::unknown_name::{UnknownName, join_build_names};
 pub struct ValueMap(BTreeMap<String, String>);
 
 impl ValueMap {
-    /// A map of pairs: the value in the first build, and that in the others.
+    /// Each pair has the value in the first build, and that in the others.
     pub fn new<'a>(pairs: impl IntoIterator<Item = &'a (String, String)>) -> Self {
         Self(pairs.into_iter().map(|(first, other)| (other.clone(), first.clone())).collect())
     }
@@ -25,13 +25,12 @@ impl ValueMap {
         self.0.is_empty()
     }
 
-    /// A text in which each word that is a value is replaced: names of cells consist of values.
+    /// Replaces each word that is a value: names of cells consist of values.
     fn map_text(&self, text: &str) -> String {
         let words = text.split(' ').map(|word| self.0.get(word).map_or(word, String::as_str));
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// Replaces the values of parameters.
     pub(super) fn map_params(&self, params: &mut Params) {
         for value in params.values_mut() {
             if let ParamValue::Text(text) = value {
@@ -51,7 +50,6 @@ impl ValueMap {
         Some(Case::new(axes.iter().map(|(axis, value)| (axis.as_str(), value))))
     }
 
-    /// Replaces the values in the cases and parameters of a result.
     fn map_result(&self, parsed: &mut ParsedResult) {
         rename_cases(parsed, |case| self.map_case(case));
         let mut params: BTreeMap<usize, usize> = BTreeMap::new();
@@ -73,10 +71,7 @@ impl ValueMap {
         }
     }
 
-    /// Replaces the values in the results of later builds.
-    ///
-    /// # Errors
-    /// If a value does not exist in the builds that should have it.
+    /// Replaces the values in later builds. Fails if a value does not exist in the builds that should have it.
     pub(super) fn map_results(&self, sources: &mut [ResultSource], builds: &[Build]) -> Result<(), UnknownName> {
         if self.is_empty() {
             return Ok(());
@@ -113,7 +108,7 @@ impl ValueMap {
         Ok(())
     }
 
-    /// The case of the first build itself; `None` if it is skipped.
+    /// The case that a case is compared as; `None` if it is skipped.
     fn case_of_first(&self, case: &Case) -> Option<Case> {
         let is_skipped = |value: &str| self.0.contains_key(value) && self.0.values().all(|first| first != value);
         (!case.axes().any(|(_, value)| is_skipped(value))).then(|| case.clone())

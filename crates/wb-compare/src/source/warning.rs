@@ -8,18 +8,14 @@ use crate::metadata::MetadataError;
 /// A warning about a file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// The file or folder.
     pub path: PathBuf,
     pub kind: WarningKind,
 }
 
-/// The kind of a warning.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WarningKind {
-    /// The file cannot be read, and is skipped.
     #[error("cannot be read: {0}")]
     Unreadable(String),
-    /// The file is malformed, and is skipped.
     #[error("is malformed: {0}")]
     Malformed(String),
     #[error("has {0} iterations without name, data or parameters")]
@@ -27,7 +23,7 @@ pub enum WarningKind {
     #[error("has no value over all clients for {first} ({metrics} such metrics)")]
     NoAggregate {
         metrics: usize,
-        /// The first metric: `ITERATION/CLASS/METRIC`.
+        /// `ITERATION/CLASS/METRIC`.
         first: String,
     },
     /// Duplicate metrics, of which the last one is used.
@@ -36,22 +32,18 @@ pub enum WarningKind {
     /// Results of a Weighbridge run that are older than its records, because the run was killed or modified.
     #[error("has results that are older than its records")]
     Outdated,
-    /// Samples of a Weighbridge run whose files were modified.
     #[error("`{cell}` has {reason}")]
     Damaged {
-        /// The cell of the samples.
         cell: String,
-        /// Their number, and one of the files.
+        /// The number of samples, and one of the files.
         reason: String,
     },
-    /// An imported cell that may be any of several cells of another run.
     #[error("has `{cell}`, which may be each of {}", candidates.iter().map(|cell| format!("`{cell}`")).collect::<Vec<_>>().join(", "))]
     Ambiguous {
         cell: String,
-        /// The cells of the other run.
+        /// Cells of the other run.
         candidates: Vec<String>,
     },
-    /// An invalid line of metadata.
     #[error(transparent)]
     Metadata(MetadataError),
 }
@@ -92,7 +84,6 @@ impl fmt::Display for Warning {
 }
 
 impl Warning {
-    /// Whether it is about modified records.
     pub fn is_damage(&self) -> bool {
         matches!(self.kind, WarningKind::Damaged { .. })
     }

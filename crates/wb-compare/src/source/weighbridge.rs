@@ -27,15 +27,11 @@ pub(crate) const RUN_FILE: &str = "run.json";
 /// The file that identifies this layout if [`RUN_FILE`] is lost.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
-/// Why a sample is invalid; `None` if it is not.
 fn invalid_reason(validity: &Validity) -> Option<String> {
     matches!(validity, Validity::Invalid { .. }).then(|| validity.to_string())
 }
 
-/// Parses a result file. `definitions(has_imported)` returns the recorded definitions by cell, whose keys replace those of the
-/// file.
-///
-/// Errors: the text is not JSON, or not of this schema.
+/// `definitions(has_imported)` returns the recorded definitions by cell, whose keys replace those of the file.
 pub(super) fn parse(
     text: &str,
     options: &ReadOptions,
@@ -60,7 +56,7 @@ pub(super) fn parse(
     Ok(parsed)
 }
 
-/// Whether any of its workers was emulated in software.
+/// Whether any worker was emulated in software.
 fn is_emulated(cell: &BorrowedCell<'_>) -> bool {
     let mut entries = cell.provenance.iter().filter(|(name, _)| strip_worker(name) == EMULATED);
     entries.any(|(_, value)| value == "true")
@@ -80,7 +76,6 @@ fn error(cell: &BorrowedCell<'_>) -> Option<String> {
     }
 }
 
-/// How many of its attempts failed or had no valid values, and why.
 fn shortfall(cell: &BorrowedCell<'_>) -> String {
     let BorrowedFailures { failed, attempts, cause, cause_count } = &cell.failures;
     if *failed > 0 {

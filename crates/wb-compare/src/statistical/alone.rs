@@ -12,13 +12,10 @@ use super::verdict::VerdictInput;
 use super::{AspectComparison, Options, Verdict};
 use crate::build::{AttemptCounts, MeasuredValue};
 
-/// The comparison of one metric alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleComparison {
     pub verdict: Verdict,
-    /// Whether it would be [`Verdict::Equivalent`] if samples did not depend on those before them, and is not.
     pub equal_if_independent: bool,
-    /// What was compared, beginning with the shift.
     pub aspects: Vec<AspectComparison>,
 }
 

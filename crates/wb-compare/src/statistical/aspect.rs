@@ -32,8 +32,7 @@ pub enum Aspect {
 }
 
 impl Aspect {
-    /// The tail that this number of samples on the smaller side permits; `None` with too few, or if neither direction is
-    /// worse.
+    /// The tail that `samples` on the smaller side permit; `None` with too few, or if neither direction is worse.
     pub(super) fn tail(samples: usize, direction: Direction) -> Option<Self> {
         match (direction, tail_level(samples)? > 0.8) {
             (Direction::Neither, _) => None,
@@ -44,7 +43,6 @@ impl Aspect {
         }
     }
 
-    /// The quantile of the samples, of a tail.
     pub(super) fn quantile(self) -> Option<f64> {
         match self {
             Self::Quantile10 => Some(0.1),
@@ -55,7 +53,6 @@ impl Aspect {
         }
     }
 
-    /// The text shown to users.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Shift => "shift",

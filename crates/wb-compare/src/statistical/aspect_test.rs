@@ -15,7 +15,6 @@ use super::observations::Observations;
 /// What is known of the noise between runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RunVariation<'a> {
-    /// An assumption.
     Prior(RunPrior),
     /// An assumption that includes the noise of the samples of single values.
     Results(RunPrior),
@@ -29,13 +28,10 @@ pub(super) struct AspectTest {
     pub(super) aspect: Aspect,
     /// The quantile that is compared, of a tail.
     quantile: Option<f64>,
-    /// The estimated ratio.
     pub(super) estimate: f64,
-    /// The p-value as if runs of one build did not differ; `None` where the noise of samples that are too few is known
-    /// or assumed.
+    /// The p-value as if runs did not differ; `None` where the noise of too few samples is known or assumed.
     pub(super) p_by_samples: Option<f64>,
-    /// The p-value with the noise between runs: 1 if the noise is unknown, and the same as by samples if both sides are
-    /// of one run.
+    /// The p-value with the noise between runs: 1 if that is unknown, as by samples if both sides are of one run.
     pub(super) p_by_runs: f64,
     /// The difference with the noise between runs; `None` if it cannot be computed.
     pub(super) by_runs: Option<StudentRatio>,
@@ -74,9 +70,7 @@ impl RunScale {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AspectEffect {
-    /// With the interval of the samples.
     pub(super) ratio: Ratio,
-    /// The interval with the noise between runs.
     pub(super) runs_interval: Option<Interval>,
 }
 
@@ -142,12 +136,11 @@ impl AspectTest {
         Some(Self { aspect, quantile, estimate, p_by_samples, p_by_runs, by_runs, by_prior, p_by_ranks, scale, source })
     }
 
-    /// Whether it is of a quantile.
     pub(super) fn is_tail(&self) -> bool {
         self.quantile.is_some()
     }
 
-    /// The effect; `sides` are those that were tested.
+    /// `sides` are those that were tested.
     pub(super) fn effect(&self, sides: &Observations, confidence: f64) -> Option<AspectEffect> {
         let ratio = sides.ratio(self.aspect, self.quantile, self.p_by_ranks, confidence)?;
         let ratio = Ratio { estimate: self.estimate, ..ratio };
@@ -212,7 +205,6 @@ pub(super) fn contradicts(aspect: Aspect, quantile: Option<f64>, sides: &Observa
 /// An aspect of all samples of two sides, as if runs did not differ.
 struct BySamples {
     p: f64,
-    /// The ratio.
     estimate: f64,
     /// The difference on the scale of the runs; `None` if the ratio has no logarithm.
     difference: Option<f64>,
@@ -286,8 +278,8 @@ fn pooled_variance(sides: [&Samples; 2], scale: RunScale) -> Option<VarianceEsti
     (degrees >= 1.0).then(|| VarianceEstimate { variance: (one + other) / degrees * share, degrees })
 }
 
-/// The p-value of a difference as if runs did not differ, by Student's t of all samples: so few can hardly be significant by
-/// their ranks, while runs can. `None` if a sample has no place on the scale.
+/// The p-value of a difference as if runs did not differ, by Student's t of all samples: so few can hardly be
+/// significant by their ranks, while runs can. `None` if a sample has no place on the scale.
 fn p_of_few(difference: f64, sides: &Observations, scale: RunScale) -> Option<f64> {
     let of_side = |side: &Samples| {
         let level = |sample: &f64| match scale {
@@ -324,7 +316,6 @@ fn levels(
     Some([a?, b?])
 }
 
-/// The difference with the noise between runs.
 #[expect(clippy::too_many_arguments, reason = "all of what is known of both sides")]
 fn with_runs(
     aspect: Aspect,
@@ -355,13 +346,11 @@ fn with_runs(
     }
 }
 
-/// The weighted average of the levels of runs.
 fn average(runs: &[WeightedRun]) -> f64 {
     let weights: f64 = runs.iter().map(|run| run.weight).sum();
     runs.iter().map(|run| run.level * run.weight / weights).sum()
 }
 
-/// The samples themselves if all are above zero.
 fn positive(samples: &Samples) -> Option<Samples> {
     (samples.min() > 0.0).then(|| samples.clone())
 }

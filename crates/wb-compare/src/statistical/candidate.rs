@@ -17,12 +17,12 @@ use crate::id::Statistic;
 /// A metric that has been tested, but not yet corrected for multiple testing.
 pub(super) struct CandidateMetric<'a> {
     pub(super) row: MetricIndex,
-    /// The metric that has the tail of the operations, if the test measures it.
+    /// The tail of the operations, if the test measures it.
     p99: Option<MetricIndex>,
     pub(super) primary: bool,
     counts: ObservationCounts,
     values: [MeasuredValue; 2],
-    /// The smallest relevant difference, in percent.
+    /// In percent.
     threshold: f64,
     noise: Option<&'a RunNoise>,
     noise_use: Option<NoiseModelUse>,
@@ -92,12 +92,11 @@ impl<'a> CandidateMetric<'a> {
         self.tests.p_by_runs().map(|_| self.tests.relevant_p())
     }
 
-    /// The same of the failures of its cell; `None` if no attempt failed.
+    /// `None` if no attempt failed.
     pub(super) fn hypothesis_of_failures(&self) -> Option<[Option<f64>; 2]> {
         self.tests.relevant_p_of_failures()
     }
 
-    /// Completes the comparison with the families' results.
     pub(super) fn judge(
         self,
         builds: &Builds,

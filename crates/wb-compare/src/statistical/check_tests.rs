@@ -23,10 +23,10 @@ pub(super) struct CheckTests {
     failures: Option<FailureTest>,
     /// For each aspect, whether it would be reported if it is significant.
     is_relevant: Vec<bool>,
-    /// The p-values from the samples alone, after Holm's correction within the check.
+    /// From the samples alone, after Holm's correction within the check.
     by_samples: Vec<f64>,
-    /// The p-values with the noise between runs, each at least as large as from the samples alone. The noise between
-    /// runs is the same for all aspects, so only the p-values from samples need the correction.
+    /// With the noise between runs, each at least as large as from the samples alone. That noise is the same for all
+    /// aspects, so only the p-values from samples need the correction.
     by_runs: Vec<f64>,
 }
 
@@ -78,7 +78,6 @@ impl CheckTests {
         self.tests.is_empty()
     }
 
-    /// Whether the noise between runs could be taken into account.
     pub(super) fn have_runs(&self) -> bool {
         self.tests.iter().any(|test| test.by_runs.is_some())
     }
@@ -88,7 +87,6 @@ impl CheckTests {
         self.tests.iter().any(|test| test.aspect == Aspect::P99)
     }
 
-    /// Where the noise between runs is from.
     pub(super) fn source(&self) -> Option<NoiseSource> {
         self.tests.iter().find_map(|test| test.source)
     }
@@ -98,8 +96,8 @@ impl CheckTests {
         self.by_runs.iter().copied().min_by(f64::total_cmp)
     }
 
-    /// The p-values by the samples alone and with the noise between runs that count in the family; `None` if nothing
-    /// would be reported.
+    /// The p-values that count in the family, by the samples alone and with the noise between runs; `None` if none
+    /// does.
     pub(super) fn relevant_p(&self) -> [Option<f64>; 2] {
         [&self.by_samples, &self.by_runs].map(|all| {
             let relevant = all.iter().zip(&self.is_relevant).filter(|(_, is_relevant)| **is_relevant);
@@ -112,7 +110,6 @@ impl CheckTests {
         self.failures.as_ref().map(|test| [Some(test.p_value).filter(|_| test.rose); 2])
     }
 
-    /// The comparison of failed attempts, by their place in the family of failures.
     pub(super) fn compare_failures(&self, family: &CheckFamily<'_>) -> Option<FailureComparison> {
         let test = self.failures.as_ref()?;
         let p = family.adjust([test.p_value; 2], [test.p_value; 2]);
@@ -124,7 +121,6 @@ impl CheckTests {
         })
     }
 
-    /// The comparison of each aspect; the observations are those that were tested.
     pub(super) fn compare(
         &self,
         observed: &Observations,

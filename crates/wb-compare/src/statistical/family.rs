@@ -18,23 +18,20 @@ pub struct TestPValues {
     pub in_family: f64,
 }
 
-/// The families of the hypotheses on all primary checks.
 pub(super) struct Families {
     pub(super) aspects: Family,
     pub(super) failures: Family,
 }
 
-/// A family of hypotheses.
 pub(super) struct Family {
-    /// The p-values from the samples alone, and with the noise between runs.
+    /// From the samples alone, and with the noise between runs.
     p_values: [DiscoveryFamily; 2],
     size: usize,
     error_rate: f64,
 }
 
 impl Family {
-    /// `checks` are the p-values of the reported aspects of each tested hypothesis; `None` where nothing would be
-    /// reported.
+    /// `checks` are the p-values of reported aspects of each tested hypothesis; `None` where nothing would be reported.
     pub(super) fn new(checks: &[[Option<f64>; 2]], error_rate: f64) -> Self {
         // A certain difference within the threshold is not reported. As a rejection it would have others reported at
         // larger p-values.
@@ -43,22 +40,19 @@ impl Family {
         Self { p_values, size: checks.len(), error_rate }
     }
 
-    /// The number of hypotheses.
     pub(super) fn size(&self) -> usize {
         self.size
     }
 
-    /// The number of hypotheses that differ with the noise between runs.
+    /// Hypotheses that differ with the noise between runs.
     pub(super) fn discoveries(&self) -> usize {
         self.p_values[1].discoveries(self.error_rate)
     }
 
-    /// The confidence level of the intervals.
     pub(super) fn confidence(&self) -> f64 {
         selected_confidence(self.error_rate, self.discoveries(), self.size)
     }
 
-    /// The place in the family of a hypothesis with these p-values of reported aspects.
     pub(super) fn check(&self, relevant_p: [Option<f64>; 2]) -> CheckFamily<'_> {
         CheckFamily { family: Some((self, relevant_p.map(|p| p.is_some()))), error_rate: self.error_rate }
     }
@@ -89,7 +83,6 @@ impl CheckFamily<'_> {
         })
     }
 
-    /// Whether a test is significant in the family.
     pub(super) fn is_significant(&self, p: &TestPValues) -> bool {
         p.in_family <= self.error_rate
     }
@@ -99,7 +92,6 @@ impl CheckFamily<'_> {
         self.error_rate / self.family.as_ref().map_or(1, |(family, _)| family.size.max(1)) as f64
     }
 
-    /// The confidence level of the intervals.
     pub(super) fn confidence(&self) -> f64 {
         self.family.as_ref().map_or(1.0 - self.error_rate, |(family, _)| family.confidence())
     }

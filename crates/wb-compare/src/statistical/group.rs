@@ -15,18 +15,16 @@ pub type GroupRun = Vec<Vec<f64>>;
 /// The comparison of the average of a group: of speed, so that higher is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GroupComparison {
-    /// The ratio of the averages of both sides.
     pub ratio: f64,
-    /// Its interval, with the noise between runs.
+    /// With the noise between runs.
     pub interval: Interval,
-    /// The p-value with the noise between runs.
+    /// With the noise between runs.
     pub p_value: f64,
 }
 
-/// Compares the averages of two sides, each a list of runs. The logarithms of members are multiplied by `signs`, 1 where higher
-/// is better and −1 where lower is.
-///
-/// `None` without members, if a mean is not above zero, if a run lacks a member, or if the noise of single samples is unknown.
+/// Compares the averages of two sides, each a list of runs. The logarithms of members are multiplied by `signs`, 1
+/// where higher is better and −1 where lower is. `None` without members, if a mean is not above zero, if a run lacks a
+/// member, or if the noise of single samples is unknown.
 pub fn compare_group([a, b]: [&[GroupRun]; 2], signs: &[f64], prior: RunPrior) -> Option<GroupComparison> {
     let levels = |runs: &[GroupRun]| runs.iter().map(|run| level(run, signs)).collect::<Option<Vec<_>>>();
     let (from, to) = (levels(a)?, levels(b)?);
@@ -55,7 +53,7 @@ pub fn compare_group([a, b]: [&[GroupRun]; 2], signs: &[f64], prior: RunPrior) -
 }
 
 impl GroupComparison {
-    /// The verdict if the largest irrelevant difference is this percentage, and the p-value was adjusted to `p` for all groups.
+    /// `tolerance` is the largest irrelevant difference in percent; `p` is adjusted for all groups.
     pub fn verdict(&self, tolerance: f64, p: f64, error_rate: f64) -> Verdict {
         let negligible = NegligibleRatios::new(tolerance);
         match self.ratio {
@@ -71,7 +69,6 @@ impl GroupComparison {
 
 const NO_VARIANCE: VarianceEstimate = VarianceEstimate { variance: 0.0, degrees: 1.0 };
 
-/// The average of the logarithms of the members' means in a run.
 fn level(run: &GroupRun, signs: &[f64]) -> Option<WeightedRun> {
     let log = |(samples, sign): (&Vec<f64>, &f64)| {
         let mean = Samples::new(samples).ok()?.mean();

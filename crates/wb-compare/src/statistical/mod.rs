@@ -4,9 +4,9 @@
 //! samples alone, and with the noise between runs, which is assumed ([`Options::run_noise`]) and updated by the sides'
 //! own runs, or known from a noise model: many samples within one run are no evidence about the next run.
 //!
-//! Within a check, the aspects are corrected by Holm's method. All primary metrics are one family: which of them differ is
-//! decided jointly by what is beyond the threshold (Benjamini and Hochberg), and the intervals are taken at the corresponding confidence (Benjamini and
-//! Yekutieli). Failures of attempts are another family.
+//! Within a check, the aspects are corrected by Holm's method. All primary metrics are one family: which of them differ
+//! is decided jointly by what is beyond the threshold (Benjamini and Hochberg), and the intervals are taken at the
+//! corresponding confidence (Benjamini and Yekutieli). Failures of attempts are another family.
 //!
 //! Parts of one run ([`within_run`](crate::within_run)) have no noise between runs, and the samples of the same rounds form
 //! pairs, so that what changes from round to round cancels out.
@@ -50,24 +50,21 @@ pub use required_samples::{ObservationKind, RequiredSamples};
 pub use threshold::Threshold;
 pub use verdict::{Certainty, Verdict};
 
-/// The number of samples per side from which statistics decide by default: from six on a median has an interval at
-/// 95 %.
+/// Samples per side from which statistics decide by default: from six on, a median has an interval at 95 %.
 pub const ENOUGH_SAMPLES: usize = 6;
 
 /// Settings of the statistical method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// The smallest relevant difference.
     pub threshold: Threshold,
     /// The false discovery rate: the maximum average share of wrong results among the metrics reported as different;
     /// one minus the intervals' confidence.
     pub error_rate: f64,
     /// How much runs of one build are assumed to differ, where no noise model says so.
     pub run_noise: RunPrior,
-    /// Whether that is how much whole results are assumed to differ, the noise of their samples included: of a single sample
-    /// a side nothing else is known.
+    /// Whether [`Self::run_noise`] is that of whole results, including the noise of their samples: of a single sample a
+    /// side nothing else is known.
     pub is_noise_of_results: bool,
-    /// The better direction of each metric.
     pub directions: Directions,
 }
 
@@ -89,33 +86,28 @@ impl Default for Options {
 /// A comparison of one build with the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// The metrics of either build, in the builds' order.
+    /// Of either build, in the builds' order.
     pub checks: Vec<MetricComparison>,
     /// The number of primary metrics of which aspects were tested.
     pub family: usize,
     /// The number of those that differ.
     pub discoveries: usize,
-    /// The confidence level of the intervals.
     pub confidence: f64,
 }
 
 impl Comparison {
-    /// The comparison of a metric; `None` if neither side has it.
+    /// `None` if neither side has it.
     pub fn metric(&self, row: MetricIndex) -> Option<&MetricComparison> {
         // The checks are sorted by row.
         Some(&self.checks[self.checks.binary_search_by_key(&row, |check| check.row).ok()?])
     }
 }
 
-/// The comparison of one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricComparison {
     pub row: MetricIndex,
-    /// Whether it is a primary metric of its case.
     pub primary: bool,
-    /// The numbers of samples and runs.
     pub counts: ObservationCounts,
-    /// The failed attempts of the cell on both sides.
     pub failures: [AttemptCounts; 2],
     /// Whether they fail as often; `None` if none failed, or a side does not record attempts.
     pub failure_rates: Option<FailureComparison>,
@@ -128,7 +120,7 @@ pub struct MetricComparison {
     /// The p-value with the noise between runs, adjusted for the family; unadjusted for metrics that are not primary.
     /// It covers the aspects, not failures. `None` without aspects.
     pub p: Option<f64>,
-    /// The smallest relevant difference, in percent.
+    /// In percent.
     pub threshold: f64,
     /// Whether and how a noise model was used; `None` without models.
     pub noise: Option<NoiseModelUse>,
@@ -165,13 +157,11 @@ impl MetricComparison {
         decisive.or_else(|| self.aspects.first())
     }
 
-    /// Whether attempts fail significantly more often on the judged side.
     pub fn failures_rose(&self) -> bool {
         self.failure_rates.is_some_and(|failures| failures.rose)
     }
 
-    /// Whether an aspect is worse, at least by the samples, or keeps a gain from being confirmed. Without a better direction
-    /// nothing is.
+    /// Whether an aspect is worse, at least by the samples, or keeps a gain unconfirmed; never without a direction.
     pub fn may_be_worse(&self) -> bool {
         let is_worse = |aspect: &AspectComparison| aspect.alone == Verdict::Regressed;
         let is_doubted = self.verdict == Verdict::Unconfirmed && self.aspects.iter().any(|aspect| aspect.seems_worse);
@@ -179,7 +169,6 @@ impl MetricComparison {
     }
 }
 
-/// The comparison of one aspect of a metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AspectComparison {
     pub aspect: Aspect,
@@ -201,28 +190,24 @@ pub struct AspectComparison {
     pub p_by_samples: Option<TestPValues>,
     /// The p-values with the noise between runs, never below those by the samples.
     pub p_by_runs: TestPValues,
-    /// How certain it is that the aspect differs.
     pub certainty: Certainty,
     /// The verdict on this aspect alone, as if runs of one build did not differ.
     pub alone: Verdict,
     /// Whether its estimate is worse by more than the threshold, however certain that is.
     pub seems_worse: bool,
-    /// Where the noise between runs is from, without a noise model.
     pub source: Option<NoiseSource>,
 }
 
 impl AspectComparison {
-    /// What a ratio amounts to in the unit of the values, where one below zero leaves no ratio; `None` otherwise, or if it is not
+    /// A ratio as a difference of values, where a sample below zero leaves no ratio; `None` otherwise, or if not
     /// finite.
     pub fn value_difference(&self, ratio: f64) -> Option<f64> {
         Some((ratio - 1.0) * self.base?).filter(|difference| difference.is_finite())
     }
 }
 
-/// The comparison of how many attempts failed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FailureComparison {
-    /// The difference of the shares of attempts that failed.
     pub difference: ProportionDifference,
     /// The p-values of Fisher's exact test.
     pub p_value: TestPValues,
@@ -278,7 +263,6 @@ fn latency_tails(builds: &Builds) -> HashMap<(InternedCell, Option<&str>), Metri
     builds.rows().filter(is_tail).map(|row| (of(row), row)).collect()
 }
 
-/// The worker of a metric, if it has one.
 fn worker(metric: &str) -> Option<&str> {
     metric.split_once('@').map(|(_, worker)| worker)
 }

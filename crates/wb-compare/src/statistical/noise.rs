@@ -34,7 +34,6 @@ pub enum NoiseModelUse {
 }
 
 impl NoiseModelUse {
-    /// The two modes of the runs of the model that is used.
     pub(super) fn two_modes(&self) -> Option<&RunModes> {
         match self {
             Self::Applied { two_modes, .. } => two_modes.as_ref(),
@@ -61,8 +60,7 @@ impl<'a> BoundNoiseModels<'a> {
         Self(bound.collect())
     }
 
-    /// The noise of a metric, and whether and how it is used; from the model with the most degrees of freedom if
-    /// several have it. `None` without models.
+    /// The noise of a metric and its use, from the model with the most degrees of freedom; `None` without models.
     pub(super) fn of(
         &self,
         builds: &Builds,

@@ -27,15 +27,13 @@ impl ObservationCounts {
         self.samples[0].min(self.samples[1])
     }
 
-    /// Whether both sides have several runs.
     pub fn has_several_runs(&self) -> bool {
         self.runs.iter().all(|runs| *runs > 1)
     }
 }
 
-/// The finite samples of a metric on both sides.
 pub(super) struct Observations {
-    /// The samples of both sides by run, without empty runs.
+    /// By side and run, without empty runs.
     pub(super) runs: [Vec<Vec<f64>>; 2],
     /// Of all runs together.
     pub(super) all: [Samples; 2],
@@ -58,7 +56,7 @@ impl Observations {
         Some(Self { all: [reference?, judged?], runs, paired: false })
     }
 
-    /// The magnitude of the first side's level in an aspect, which differences are in multiples of; `None` if no sample is below
+    /// The magnitude of the first side's level in an aspect, the unit of differences; `None` if no sample is below
     /// zero.
     pub(super) fn base(&self, aspect: Aspect) -> Option<f64> {
         let [reference, judged] = &self.all;
@@ -113,7 +111,6 @@ pub(super) fn counts(sides: [&Build; 2], row: MetricIndex) -> ObservationCounts 
     }
 }
 
-/// The samples of each run of a side, without empty ones.
 fn runs(side: &Build, row: MetricIndex) -> Vec<Vec<f64>> {
     side.runs.iter().map(|run| samples(run, row)).filter(|samples| !samples.is_empty()).collect()
 }

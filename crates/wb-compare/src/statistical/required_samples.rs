@@ -9,7 +9,7 @@ use wb_stats::{NoiseSource, RunPrior, VarianceEstimate, WeightedRun};
 use super::observations::ObservationCounts;
 use super::{AspectComparison, Certainty, ENOUGH_SAMPLES};
 
-/// Maximum number of runs to suggest; beyond it, more runs are not a practical answer.
+/// Beyond this, more runs are not a practical answer.
 const MAX_RUNS: usize = 100;
 
 /// What is counted.

@@ -23,7 +23,6 @@ impl Observations {
         }
     }
 
-    /// The ratio of an aspect, whose p-value is known already.
     pub(super) fn ratio(&self, aspect: Aspect, quantile: Option<f64>, p_value: f64, confidence: f64) -> Option<Ratio> {
         let [a, b] = &self.all;
         match (aspect, quantile) {

@@ -13,13 +13,11 @@ pub enum Threshold {
     /// The threshold of the runs' plans; 5 % for metrics without one.
     #[default]
     FromPlans,
-    /// A fixed percentage.
     Percent(f64),
     /// The difference that two single runs of one build may show, according to a noise model; see [`Threshold::of`].
     FromNoise,
 }
 
-/// The default, in percent.
 pub const DEFAULT_PERCENT: f64 = 5.0;
 
 /// The minimum in percent, however quiet a metric is.
@@ -58,7 +56,7 @@ pub struct NegligibleRatios {
 const ROUNDING: f64 = 1e-9;
 
 impl NegligibleRatios {
-    /// The threshold is in percent.
+    /// `threshold` is in percent.
     pub fn new(threshold: f64) -> Self {
         let high = 1.0 + threshold / 100.0;
         Self { low: 1.0 / high, high }
@@ -75,7 +73,6 @@ pub fn negligible_percent(threshold: f64) -> (f64, f64) {
     ((low - 1.0) * 100.0, (high - 1.0) * 100.0)
 }
 
-/// Text that is not a threshold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a percentage from 0 to {MAX_THRESHOLD_PERCENT}, or `model`")]
 pub struct ParseThresholdError;

@@ -51,12 +51,10 @@ impl Verdict {
         Self::Incomparable,
     ];
 
-    /// Whether it states a difference.
     pub(crate) fn is_change(self) -> bool {
         matches!(self, Self::Improved | Self::Regressed | Self::Differs)
     }
 
-    /// The name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Improved => "improved",
@@ -84,7 +82,6 @@ pub enum Certainty {
     Runs,
 }
 
-/// What a verdict is based on, of one aspect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AspectInput {
     pub(super) ratio: f64,
@@ -96,7 +93,6 @@ pub(super) struct AspectInput {
 }
 
 impl AspectInput {
-    /// Whether the estimate is worse by more than the threshold, however certain that is.
     fn seems_worse(&self, direction: Direction, negligible: NegligibleRatios) -> bool {
         judge(self.ratio, None, true, direction, negligible) == Verdict::Regressed
     }
@@ -107,7 +103,6 @@ pub(super) struct VerdictInput {
     pub(super) aspects: Vec<AspectInput>,
     pub(super) direction: Direction,
     pub(super) negligible: NegligibleRatios,
-    /// Whether attempts fail more often on the judged side.
     pub(super) failures_rose: bool,
 }
 
@@ -203,7 +198,6 @@ impl AspectComparison {
     }
 }
 
-/// The verdict for a ratio, its interval, and whether the difference is significant.
 pub(crate) fn judge(
     ratio: f64,
     interval: Option<Interval>,

@@ -4,7 +4,6 @@ use wb_diagnostics::{help_with_suggestion, suggest};
 
 use crate::unknown_name::UnknownName;
 
-/// Parts of a run that cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WithinRunError {
     #[error("--by compares parts of one run: expected one run folder, found {0}")]
@@ -12,60 +11,38 @@ pub enum WithinRunError {
     #[error("no cell of `{run}` was measured by several workers")]
     NoWorkers { run: String, profiles: Vec<String> },
     #[error("no cell of `{run}` has a parameter `{name}`")]
-    NoParam {
-        run: String,
-        /// The parameter.
-        name: String,
-        /// The parameters with several values.
-        varying: Vec<String>,
-        /// The profiles of the run.
-        profiles: Vec<String>,
-    },
-    /// A run without any metric.
+    NoParam { run: String, name: String, varying: Vec<String>, profiles: Vec<String> },
     #[error("nothing to compare: `{0}` has no results")]
     NoResults(String),
     #[error("nothing to compare: all cells of `{run}` have `{name}={value}`")]
-    OneValue {
-        run: String,
-        /// The parameter.
-        name: String,
-        value: String,
-        /// The parameters with several values.
-        varying: Vec<String>,
-    },
+    OneValue { run: String, name: String, value: String, varying: Vec<String> },
     #[error("nothing to compare: all cells of `{run}` are of the test `{test}`")]
     OneTest {
         run: String,
         /// The id of the test, or its name and position.
         test: String,
-        /// The parameters with several values.
         varying: Vec<String>,
     },
     #[error("no two cells of `{run}` differ in {factor} alone{}", also(others))]
     NoCounterparts {
         run: String,
-        /// What they should differ in.
         factor: String,
-        /// Whether that is a parameter.
         is_param: bool,
         /// The parameters in which the most similar cells differ as well.
         others: Vec<String>,
     },
-    /// A level that nothing has.
     #[error(transparent)]
     UnknownLevel(#[from] UnknownName),
     #[error("no cell of `{run}` has a counterpart with {reference}")]
     NothingToJudge { run: String, reference: String },
     #[error("the cells that differ in {factor} have no metric in common: {} and {}", sides[0], sides[1])]
     NoCommonMetric {
-        /// What they differ in.
         factor: String,
         /// A cell of each side, with its metrics.
         sides: [String; 2],
     },
 }
 
-/// The parameters by which cells of a run can be compared.
 fn describe_varying(varying: &[String]) -> String {
     match varying {
         [] => "no parameter varies in this run; --by worker and --by id compare workers and tests".to_owned(),
@@ -73,8 +50,7 @@ fn describe_varying(varying: &[String]) -> String {
     }
 }
 
-/// How to compare the profiles of a run, if it has several. They were not measured at the same time: they are compared as
-/// builds are, with the noise between runs.
+/// Several profiles were not measured at the same time: they are compared as builds are, with the noise between runs.
 fn compare_profiles(run: &str, profiles: &[String]) -> Option<String> {
     let [first, second, ..] = profiles else { return None };
     Some(format!(
@@ -91,8 +67,8 @@ fn also(others: &[String]) -> String {
 }
 
 impl WithinRunError {
-    /// Whether the run has nothing to compare, which is no mistake in the command line: one is a parameter or value that does
-    /// not exist, or another number of runs.
+    /// Whether the run has nothing to compare, which is no mistake in the command line: an unknown parameter or value
+    /// is one, and so is another number of runs.
     pub fn is_nothing_comparable(&self) -> bool {
         match self {
             Self::NotOneRun(_) | Self::NoParam { .. } | Self::UnknownLevel(_) => false,
@@ -106,7 +82,6 @@ impl WithinRunError {
         }
     }
 
-    /// What to do instead.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::NotOneRun(_) => {

@@ -18,10 +18,8 @@ pub(crate) struct MetricFamily {
     pub(crate) metrics: Vec<Option<MetricIndex>>,
 }
 
-/// The values of axes, as identifiers have them.
 type Axes<'a> = BTreeMap<&'a str, &'a str>;
 
-/// What differs between parts.
 const DIFFERING: &str = "*";
 
 /// The families of all rows, in the order of their first members.
@@ -53,7 +51,6 @@ pub(super) fn families(names: &mut Interner, rows: &[Row], levels: usize) -> Vec
     families
 }
 
-/// What two identities have in common.
 fn common_id(names: &mut Interner, one: InternedMetric, other: InternedMetric) -> InternedMetric {
     let mut common = |one: Symbol, other: Symbol| if one == other { one } else { names.intern(DIFFERING) };
     let [profile, test, serial] = [(one.profile, other.profile), (one.test, other.test), (one.serial, other.serial)]

@@ -26,13 +26,11 @@ use units::{Unit, Units};
 /// What parts of a run differ in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Factor {
-    /// The worker: the metrics of each one.
     Worker,
     /// The test in the plan: the id of each, or its name and position.
     Id,
-    /// The value of a parameter.
     Param {
-        /// The parameter as given by the user.
+        /// As given by the user.
         name: String,
         /// Its name in each test that has another one for it.
         by_test: BTreeMap<String, String>,
@@ -40,7 +38,6 @@ pub enum Factor {
 }
 
 impl Factor {
-    /// The name as given by the user.
     pub fn name(&self) -> &str {
         match self {
             Self::Worker => "worker",
@@ -49,7 +46,6 @@ impl Factor {
         }
     }
 
-    /// The name of a level as a side of a comparison.
     fn label(&self, level: &str) -> String {
         match self {
             Self::Worker | Self::Id => level.to_owned(),
@@ -58,10 +54,8 @@ impl Factor {
     }
 }
 
-/// Which parts of a run are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitOptions {
-    /// What they differ in.
     pub factor: Factor,
     /// The level of the reference; by default the first one, in the order of the plan, that has a counterpart.
     pub reference: Option<String>,
@@ -74,13 +68,11 @@ pub struct SplitOptions {
 /// What the builds of a comparison within one run are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithinRun {
-    /// The part that is shown.
     pub summary: WithinRunSummary,
     /// The level of the judged side of each metric, as an index of the summary's levels.
     levels: Vec<usize>,
-    /// The metrics that are compared with the same metric of the reference.
     pub(crate) families: Vec<MetricFamily>,
-    /// The cell of the reference for each judged cell.
+    /// From each judged cell to that of the reference.
     counterparts: HashMap<InternedCell, InternedCell>,
 }
 
@@ -105,17 +97,12 @@ impl WithinRun {
         [&self.summary.reference, &self.summary.judged[self.levels[row.index()]]]
     }
 
-    /// The cell of the reference that a judged cell is compared with.
     pub(crate) fn counterpart(&self, judged: InternedCell) -> Option<InternedCell> {
         self.counterparts.get(&judged).copied()
     }
 }
 
-/// Splits the build of one run, read with its [`schedule`](crate::ReadOptions::schedule), into the reference and what is
-/// compared with it.
-///
-/// # Errors
-/// If there are several runs, no such parts, or parts without anything in common.
+/// Splits the build of one run, read with [`schedule`](crate::ReadOptions::schedule), into reference and judged parts.
 pub fn split(builds: Builds, options: &SplitOptions) -> Result<Builds, WithinRunError> {
     let [build] = builds.list() else { return Err(WithinRunError::NotOneRun(run_count(&builds))) };
     let [_] = &build.runs[..] else { return Err(WithinRunError::NotOneRun(run_count(&builds))) };

@@ -20,7 +20,7 @@ pub(super) struct Row {
     pub(super) level: usize,
     sides: [Option<MetricIndex>; 2],
     primary: bool,
-    /// The metric of the reference: its cell, class, and name without a worker.
+    /// Cell, class, and name without a worker.
     pub(super) reference: (InternedCell, Class, String),
 }
 
@@ -79,7 +79,6 @@ pub(super) fn build(
 /// The maximum number of parts that the name of a side consists of.
 const MAX_LABELS: usize = 4;
 
-/// The name of all judged parts together.
 fn join_labels(judged: &[String]) -> String {
     let (named, others) = judged.split_at(judged.len().min(MAX_LABELS));
     let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };

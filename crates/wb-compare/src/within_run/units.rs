@@ -16,7 +16,7 @@ type Family = Vec<(String, String)>;
 #[derive(Debug, Clone)]
 pub(super) struct Unit {
     pub(super) cell: InternedCell,
-    /// The worker, if units are workers of cells.
+    /// If units are workers of cells.
     pub(super) worker: Option<String>,
     pub(super) level: String,
     family: Family,
@@ -29,18 +29,15 @@ impl Unit {
         self.metrics.iter().find(|(of, metric, _)| *of == class && metric == name).map(|(_, _, row)| *row)
     }
 
-    /// The metrics that are compared.
     fn compared(&self, builds: &Builds) -> impl Iterator<Item = (Class, &str)> {
         let compared = self.metrics.iter().filter(|(class, _, row)| class.is_compared(builds.is_primary(*row)));
         compared.map(|(class, name, _)| (*class, name.as_str()))
     }
 
-    /// Whether both have a metric that is compared.
     pub(super) fn has_common_metric(&self, other: &Self, builds: &Builds) -> bool {
         self.compared(builds).any(|(class, name)| other.metric(class, name).is_some())
     }
 
-    /// The cell and its metrics, for messages.
     pub(super) fn describe_metrics(&self, builds: &Builds) -> String {
         let metrics: Vec<String> = self.compared(builds).map(|(class, name)| format!("{class}/{name}")).collect();
         format!("`{}` has {}", builds.cell_name(self.cell), metrics.join(", "))
@@ -50,11 +47,10 @@ impl Unit {
 /// All units of a run, in the order of its plan.
 pub(super) struct Units {
     all: Vec<Unit>,
-    /// The factor in messages: `` `threads` ``, `the worker`.
+    /// In messages: `` `threads` ``, `the worker`.
     factor: String,
-    /// The parameters with several values.
     varying: Vec<String>,
-    /// The profiles, in the order of the plan.
+    /// In the order of the plan.
     profiles: Vec<String>,
 }
 
@@ -133,7 +129,7 @@ impl Units {
         }
     }
 
-    /// The levels, in the order of the plan.
+    /// In the order of the plan.
     fn levels(&self) -> Vec<&str> {
         let mut levels: Vec<&str> = Vec::new();
         for unit in &self.all {
@@ -285,7 +281,6 @@ fn of_param(
     cells.iter().filter_map(of_cell).collect()
 }
 
-/// The profiles of cells, in their order.
 fn profiles(builds: &Builds, cells: &[(InternedCell, Vec<MetricIndex>)]) -> Vec<String> {
     let mut profiles: Vec<String> = Vec::new();
     for (cell, _) in cells {
@@ -310,14 +305,12 @@ fn varying_params(builds: &Builds, cells: &[(InternedCell, Vec<MetricIndex>)]) -
     values.into_iter().filter(is_varying).map(|(name, _)| name).collect()
 }
 
-/// The parameters of a cell.
 fn params(builds: &Builds, rows: &[MetricIndex]) -> BTreeMap<String, String> {
     let readings = builds.list().iter().flat_map(|build| rows.iter().flat_map(|row| build.readings(*row)));
     let params = readings.take(1).flat_map(|reading| builds.params(reading.params));
     params.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The parameters and axes of a cell.
 fn all_params(builds: &Builds, cell: &InternedCell, rows: &[MetricIndex]) -> BTreeMap<String, String> {
     let mut values = params(builds, rows);
     for (axis, value) in axes(builds, cell) {

@@ -12,10 +12,8 @@ use super::Subject;
 use crate::case::{CaseError, Finished, Runner};
 use crate::csv;
 
-/// The folder, beside the repository.
 const FOLDER: &str = "../shared/data";
 
-/// Its folders with files of other programs.
 const PARTS: [&str; 5] = ["foreign", "bench-outputs", "libp2p", "history", "run-perf"];
 
 pub(super) struct Files;
@@ -72,7 +70,6 @@ fn files() -> &'static io::Result<Vec<PathBuf>> {
     })
 }
 
-/// Adds the files in a folder and in those below it.
 fn add_files(folder: &Path, files: &mut BTreeSet<PathBuf>) -> io::Result<()> {
     let entries =
         fs::read_dir(folder).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
@@ -109,8 +106,7 @@ const INTERNAL_WORDS: [&str; 20] = [
     "Vec", "u8", "u16", "u32", "u64", "usize", "i32", "i64", "f64",
 ];
 
-/// Checks that the samples of the table of samples have the means of the table of results; returns the values of primary
-/// metrics.
+/// Checks that samples as exported have the means of the table of results; returns the values of primary metrics.
 fn check_export(runner: &mut Runner) -> Result<Vec<f64>, CaseError> {
     let results = csv::parse(&fs::read_to_string(runner.path("report.csv"))?);
     let samples = csv::parse(&fs::read_to_string(runner.path("report-samples.csv"))?);

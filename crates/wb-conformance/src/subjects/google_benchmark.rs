@@ -13,7 +13,6 @@ use crate::printed::Printed;
 
 pub(super) struct GoogleBenchmark;
 
-/// Where the library's package has its header.
 const HEADER: &str = "/usr/include/benchmark/benchmark.h";
 
 /// The macros are drawn for each case. In CSV all benchmarks must have the same counters.

@@ -22,7 +22,7 @@ use crate::case::{CaseError, Runner};
 pub(crate) trait Subject: Sync {
     fn name(&self) -> &'static str;
 
-    /// Its version; `None` if it is not there.
+    /// `None` if it is not there.
     fn version(&self) -> Option<String>;
 
     /// What is printed in the place of the version if it is not there.
@@ -35,11 +35,9 @@ pub(crate) trait Subject: Sync {
         None
     }
 
-    /// Runs it with random options, and compares all figures.
     fn run(&self, runner: &mut Runner) -> Result<(), CaseError>;
 }
 
-/// All programs.
 pub(crate) const ALL: [&dyn Subject; 14] = [
     &files::Files,
     &compare_perf::ComparePerf,
@@ -66,7 +64,6 @@ fn version_of(program: &str, arguments: &[&str]) -> Option<String> {
     Some(line.chars().take(26).collect::<String>().trim_end().to_owned())
 }
 
-/// One of several values.
 fn one_of<T: Copy>(random: &mut (impl Rng + ?Sized), values: &[T]) -> T {
     *values.choose(random).expect("a list of values has one")
 }

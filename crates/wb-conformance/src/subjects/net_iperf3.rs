@@ -18,7 +18,6 @@ pub(super) struct NetIperf3;
 /// What both sides share; it leaves no machine.
 const TOKEN: &str = "conformance-on-one-machine";
 
-/// How long a server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Subject for NetIperf3 {
@@ -85,7 +84,6 @@ fn draw(random: &mut impl Rng) -> Vec<String> {
     options
 }
 
-/// A test of one program.
 struct Measured {
     client: Value,
     server: Value,
@@ -93,7 +91,6 @@ struct Measured {
     statuses: [bool; 2],
 }
 
-/// Runs both sides of a program on this machine.
 fn measure(program: &[&str], options: &[String]) -> Result<Measured, CaseError> {
     let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
     let command = || {
@@ -229,8 +226,7 @@ fn check_sums(runner: &mut Runner, name: &str, report: &Value) {
     }
 }
 
-/// Checks that a side's figures of the other side are what the other side reports itself, and that nothing is received
-/// that was not sent.
+/// Checks that either side's figures of the other are those that it reports, and nothing is received that was not sent.
 fn check_sides(runner: &mut Runner, measured: &Measured) {
     let (client, server) = (&measured.client["end"], &measured.server["end"]);
     for direction in ["", "_bidir_reverse"] {

@@ -16,7 +16,6 @@ pub(super) struct NetKernel;
 /// What both sides share; it leaves no machine.
 const TOKEN: &str = "conformance-on-one-machine";
 
-/// How long the server may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The most that headers of Ethernet, IPv6 and TCP with its options, or of IPv4 and UDP, add to a segment.
@@ -111,11 +110,9 @@ fn wait_for(network: &TestNetwork, host: Host) -> Result<(), CaseError> {
     Ok(())
 }
 
-/// What the kernel has counted on a host.
 struct Counters(BTreeMap<String, u64>);
 
 impl Counters {
-    /// The counters of the interface, and of TCP and UDP.
     fn read(network: &TestNetwork, host: Host) -> Result<Self, CaseError> {
         let read = |path: &str| network.run(host, &["cat", path]).map_err(CaseError::Failed);
         let mut counters = BTreeMap::new();

@@ -15,11 +15,9 @@ type NamedFigure = (&'static str, Option<Printed>);
 pub(super) struct ShippedTest {
     name: &'static str,
     version: (&'static str, &'static [&'static str]),
-    /// Draws the parameters.
     params: fn(&mut ChaCha8Rng) -> String,
     /// File of the sample with what the program printed.
     file: &'static str,
-    /// The figures in it, by metric.
     figures: fn(&str) -> Vec<NamedFigure>,
 }
 
@@ -58,7 +56,6 @@ impl Subject for ShippedTest {
     }
 }
 
-/// The file of a name below a folder.
 fn find(folder: &Path, name: &str) -> std::io::Result<Option<PathBuf>> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

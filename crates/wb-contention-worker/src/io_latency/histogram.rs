@@ -23,12 +23,10 @@ impl FromIterator<(u64, u64)> for LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    /// Whether no request was counted.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Number of requests.
     pub fn count(&self) -> u64 {
         self.0.values().sum()
     }
@@ -38,7 +36,7 @@ impl LatencyHistogram {
         self.0.iter().map(|(latency, count)| (*latency, *count))
     }
 
-    /// Percentile by nearest rank, in microseconds; none if it is empty.
+    /// Percentile by nearest rank, in microseconds; `None` without requests.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         let rank = ((percent / 100.0 * self.count() as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -49,7 +47,6 @@ impl LatencyHistogram {
         reached.or(self.0.last_key_value()).map(|(latency, _)| *latency)
     }
 
-    /// Adds the requests of another histogram.
     pub fn merge(&mut self, other: &Self) {
         other.counts().for_each(|(latency, count)| self.add(latency, count));
     }
@@ -68,8 +65,8 @@ impl LatencyHistogram {
     }
 }
 
-/// The reads and writes of a histogram file of tracefs whose keys are `rwbs` and `lat`. Flushes and discards, which
-/// transfer nothing, are in neither. The error is an invalid line.
+/// Parses a histogram file of tracefs with the keys `rwbs` and `lat` into reads and writes; flushes and discards, which
+/// transfer nothing, are in neither. The error is the invalid line.
 pub(super) fn parse(text: &str) -> Result<[LatencyHistogram; 2], &str> {
     let [mut reads, mut writes] = <[LatencyHistogram; 2]>::default();
     for line in text.lines().filter(|line| line.starts_with('{')) {

@@ -1,6 +1,6 @@
 //! Latencies of a block device per second, from the tracepoints of the block layer.
 //!
-//! Histogram triggers of tracefs ([`tracing`]) count them in the kernel, from the issue of a request to its completion.
+//! Histogram triggers of tracefs ([`tracing`]) count them in the kernel, from the issue of a request to its completion;
 //! `weighbridge-agent exec io-latency` ([`watch`]) reads them on the worker once a second.
 
 mod histogram;
@@ -17,7 +17,6 @@ pub use watch::{CostReport, LatencyReport, WatchConfig};
 use super::ContentionError;
 use super::prepared_worker::PreparedWorker;
 
-/// A measurement that is running.
 #[derive(Debug)]
 pub struct LatencyWatch {
     process: Process,
@@ -25,16 +24,13 @@ pub struct LatencyWatch {
     consumed: usize,
 }
 
-/// How long its start and its end may take on a machine without free memory.
+/// The start and the end may take so long on a machine without free memory.
 const PATIENCE: Nanos = Nanos(60_000_000_000);
-/// SIGTERM.
 const TERMINATE: i32 = 15;
 
 impl LatencyWatch {
-    /// Starts to watch the device of a bench, until [`LatencyWatch::finish`]. The triggers are removed with the group.
-    ///
-    /// # Errors
-    /// If the kernel has no histogram triggers, or tracefs is not mounted.
+    /// Watches the device of a bench until [`LatencyWatch::finish`]. The triggers are removed with the group. Fails if
+    /// the kernel has no histogram triggers, or tracefs is not mounted.
     pub async fn start(prepared: &PreparedWorker) -> Result<Self, ContentionError> {
         let worker = prepared.worker();
         let tracefs = tracing::find_mount(worker).await?;
@@ -47,10 +43,6 @@ impl LatencyWatch {
         Ok(Self { process, consumed: 0 })
     }
 
-    /// The seconds measured since the last call.
-    ///
-    /// # Errors
-    /// If the worker is lost, or a line of the output is invalid.
     pub async fn new_reports(&mut self) -> Result<Vec<LatencyReport>, ContentionError> {
         let output = self.process.read_output_from(OutputStream::Stdout, self.consumed).await?;
         let complete = output.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
@@ -58,10 +50,6 @@ impl LatencyWatch {
         super::report_lines::parse("io-latency", &output[..complete]).map(|lines| lines.reports)
     }
 
-    /// Ends the measurement.
-    ///
-    /// # Errors
-    /// If it has failed, or the worker is lost.
     pub async fn finish(self) -> Result<Vec<LatencyReport>, ContentionError> {
         self.process.signal(TERMINATE).await?;
         let output = self.process.wait(Some(PATIENCE)).await?;

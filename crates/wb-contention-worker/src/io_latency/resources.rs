@@ -21,14 +21,14 @@ struct CpuTicks {
 
 /// Reads the figures of each second, relative to those of the second before.
 pub(super) struct ResourceReader {
-    /// The folder of the root of cgroup v2; none without controllers.
+    /// Folder of the root of cgroup v2; `None` without controllers.
     cgroups: Option<String>,
     device: String,
     cpu: CpuTicks,
     counters: BTreeMap<String, f64>,
 }
 
-/// Whether a statistic has a value for each second; all other statistics grow since boot.
+/// A gauge has a value for each second; all other statistics grow since boot.
 fn is_gauge(file: &str, name: &str) -> bool {
     let grows = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
     match file {
@@ -42,7 +42,7 @@ fn is_gauge(file: &str, name: &str) -> bool {
 }
 
 impl ResourceReader {
-    /// A reader of a machine, and of a device (`259:5`) below the root of cgroup v2.
+    /// `io_stat` is that of the root of cgroup v2, `device` a number such as `259:5`.
     pub(super) fn new(io_stat: Option<&str>, device: &str) -> Self {
         let cgroups = io_stat.and_then(|path| path.strip_suffix("/io.stat")).map(str::to_owned);
         let mut reader =
@@ -52,7 +52,7 @@ impl ResourceReader {
         reader
     }
 
-    /// The figures of the time since the last reading, in seconds. What this kernel does not state is left out.
+    /// The figures of the `period` seconds since the last reading. What this kernel does not report is left out.
     pub(super) fn read(&mut self, period: f64) -> ResourceReport {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let mut report = ResourceReport::new();
@@ -119,7 +119,6 @@ fn pairs(text: &str) -> Vec<(String, f64)> {
     pairs.filter_map(|(name, value)| Some((name.to_owned(), value.trim().parse().ok()?))).collect()
 }
 
-/// The line of all CPUs in `/proc/stat`.
 fn cpu_ticks(stat: &str) -> Option<CpuTicks> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     let ticks: Vec<f64> = fields.filter_map(|field| field.parse().ok()).collect();

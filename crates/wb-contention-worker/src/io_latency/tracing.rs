@@ -1,8 +1,8 @@
 //! Triggers of tracefs that count the latencies of block requests.
 //!
-//! Source: the kernel's Documentation/trace/histogram.rst. The issue of a request stores its time by device and sector;
-//! its completion computes the difference and emits a synthetic event; three histograms count that event, one for each
-//! width of buckets. Everything is in an instance of its own, so that other users of tracing are not disturbed.
+//! Source: the kernel's Documentation/trace/histogram.rst. The issue of a request stores its time by device and sector.
+//! Its completion computes the difference and emits a synthetic event, which three histograms count, one for each width
+//! of buckets. A separate instance leaves other users of tracing undisturbed.
 
 use wb_agent::{Worker, WorkerError};
 use wb_sys::undo::ManagedResource;
@@ -15,10 +15,9 @@ use crate::files::{names, read};
 /// State of [`resource`] in which the triggers are set.
 pub const ON: &str = "on\n";
 
-/// Where tracefs can be mounted.
 const MOUNT_POINTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// Finds the mount point of tracefs, with the abilities that the triggers need.
+/// Finds the mount point of a tracefs with the features that the triggers need.
 pub(super) async fn find_mount(worker: &Worker) -> Result<String, ContentionError> {
     let mut reason = "tracefs is not mounted at /sys/kernel/tracing: `mount -t tracefs none /sys/kernel/tracing`";
     for point in MOUNT_POINTS {
@@ -75,13 +74,11 @@ then echo on; else echo off; fi"#;
 pub(super) const ISSUE: &str = "block/block_rq_issue";
 pub(super) const COMPLETE: &str = "block/block_rq_complete";
 
-/// The trigger that stores when a request was issued, with its filter.
 pub(super) fn issue_trigger(config: &WatchConfig) -> String {
     let WatchConfig { capacity, dev, .. } = config;
     format!("hist:keys=dev,sector:ts0=common_timestamp.usecs:size={capacity} if dev=={dev}")
 }
 
-/// The trigger that computes the latency of a completed request, with its filter.
 pub(super) fn completion_trigger(config: &WatchConfig) -> String {
     let WatchConfig { capacity, dev, name, .. } = config;
     format!(
@@ -90,7 +87,6 @@ pub(super) fn completion_trigger(config: &WatchConfig) -> String {
     )
 }
 
-/// The histograms, each of a range of latencies.
 fn bucket_triggers() -> impl Iterator<Item = String> {
     let lower = std::iter::once(0).chain(BUCKETS.iter().filter_map(|(_, end)| *end));
     BUCKETS.iter().zip(lower).map(|((width, end), start)| {
@@ -99,10 +95,10 @@ fn bucket_triggers() -> impl Iterator<Item = String> {
     })
 }
 
-/// The commands that forget requests, by event. Those in flight are lost.
+/// The commands that clear the kernel's table of requests, by event. Requests in flight are lost.
 ///
-/// The kernel (6.1) refuses `:clear` for a trigger that defines a variable, because it takes it for a second definition.
-/// So both are removed, the one that uses the other first, and set again.
+/// The kernel (6.1) refuses `:clear` for a trigger that defines a variable, because it takes it for a second
+/// definition. So both triggers are removed, the one that uses the other first, and set again.
 pub(super) fn clear_commands(config: &WatchConfig) -> [(&'static str, String); 4] {
     let (issue, completion) = (issue_trigger(config), completion_trigger(config));
     [(COMPLETE, format!("!{completion}")), (ISSUE, format!("!{issue}")), (ISSUE, issue), (COMPLETE, completion)]

@@ -1,4 +1,4 @@
-//! Reads the kernel's histograms once a second, on the machine itself: `weighbridge-agent exec io-latency`.
+//! Reads the kernel's histograms once a second, on the worker itself: `weighbridge-agent exec io-latency`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -16,9 +16,9 @@ use super::tracing;
 use crate::device::BlockDevice;
 use crate::prepared_worker::parse_io_stat;
 
-/// Interval at which completed requests are counted, to clear the kernel's table of them in time.
+/// Completed requests are counted so often to clear the kernel's table of them in time.
 const POLL: Duration = Duration::from_millis(50);
-/// Requests in the kernel's table of requests: a power of two, at most 131072. Each takes about a hundred bytes.
+/// Size of the kernel's table of requests: a power of two, at most 131072. Each takes about a hundred bytes.
 const CAPACITY: u64 = 32768;
 
 /// What is watched
@@ -101,16 +101,13 @@ pub struct LatencyReport {
 }
 
 impl LatencyReport {
-    /// The second since the epoch that it is about.
+    /// The second since the epoch that contains the middle of the report's time.
     pub fn second(&self) -> u64 {
         (self.unix_time - self.period / 2.0).max(0.0) as u64
     }
 }
 
-/// Reports once a second, at its end by the clock of the system, until `on_report` fails.
-///
-/// # Errors
-/// If a file of the kernel cannot be read or is invalid, and those of `on_report`.
+/// Reports at the end of each second of the system clock, until `on_report` fails.
 pub fn run(config: &WatchConfig, mut on_report: impl FnMut(&LatencyReport) -> io::Result<()>) -> io::Result<()> {
     let start = Instant::now();
     let mut last_time = Duration::ZERO;
@@ -169,7 +166,7 @@ fn read_histograms(config: &WatchConfig) -> io::Result<[LatencyHistogram; 2]> {
 /// Bytes of a sector, in which the kernel counts for every device.
 const SECTOR: u64 = 512;
 
-/// What a device has done since boot (Documentation/block/stat.rst).
+/// Counters since boot (Documentation/block/stat.rst).
 #[derive(Clone, Copy)]
 struct DeviceCounters {
     completed: u64,

@@ -41,14 +41,12 @@ impl RequestProperties {
     }
 }
 
-/// Properties of `hashd-params`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HashdParamsProperties {
-    /// Whether later benches of the sequence use the result.
     pub apply: bool,
     /// Whether the result is kept for later sequences; implies `apply`.
     pub commit: bool,
-    /// Whether requests sleep instead of hashing, so that the result does not depend on the CPU.
+    /// Requests sleep instead of hashing, so that the result does not depend on the CPU.
     pub fake_cpu_load: bool,
     /// Maximum rate of a faked CPU, in requests per second; `None`: [`Self::FAKE_RPS_MAX`] if it is faked.
     pub rps_max: Option<u32>,
@@ -56,7 +54,7 @@ pub struct HashdParamsProperties {
 }
 
 impl HashdParamsProperties {
-    /// Maximum rate of a faked CPU.
+    /// Maximum rate of a faked CPU, in requests per second.
     pub const FAKE_RPS_MAX: u32 = 2000;
 
     /// The maximum rate, in requests per second; `None` if it is to be measured.

@@ -7,10 +7,8 @@ use crate::spec::reader::{Group, GroupReader};
 use crate::spec::refuse_stages;
 use crate::spec::value::Property;
 
-/// Properties of `iocost-params`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IocostParamsProperties {
-    /// Whether later benches of the sequence use the result.
     pub apply: bool,
     /// Whether the result is kept for later sequences; implies `apply`.
     pub commit: bool,

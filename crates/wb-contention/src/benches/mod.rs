@@ -1,5 +1,5 @@
-//! A room for each bench: its properties, its stages where their order follows from answers, what its measurements say
-//! (`study`), the answer, and its text.
+//! The benches: for each, its properties, its stages where their order follows from answers, what its measurements say
+//! (`study`), its answer, and its text.
 
 pub(crate) mod hashd_params;
 pub(crate) mod iocost_params;

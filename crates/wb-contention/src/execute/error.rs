@@ -10,10 +10,8 @@ use crate::stage::Instance;
 use crate::study::StudyError;
 use crate::{Bench, Series};
 
-/// Why a sequence did not end with all results.
 #[derive(Debug, thiserror::Error)]
 pub enum SequenceError {
-    /// It cannot be executed in any order.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
     #[error("cannot run {bench}: not available in this build")]
@@ -24,13 +22,11 @@ pub enum SequenceError {
     WrongMeasurement { instance: Instance, label: String },
     #[error("missing result {}: `study` derives it again", path.display())]
     MissingResult { path: PathBuf },
-    /// A result has no values of what a solution requires, nor has the run the result that it follows from.
+    /// The result has no values of what a solution requires, and the run lacks the result that it follows from.
     #[error("{instance} has no values of {}", names(series))]
     MissingSeries { instance: Instance, series: Vec<Series> },
-    /// Records cannot be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A result cannot be derived.
     #[error(transparent)]
     Study(#[from] StudyError),
 }
@@ -40,7 +36,6 @@ fn names(series: &[Series]) -> String {
 }
 
 impl SequenceError {
-    /// How to go on, if known.
     pub fn help(&self) -> Option<&'static str> {
         match self {
             Self::Stage {
@@ -61,7 +56,6 @@ impl SequenceError {
         }
     }
 
-    /// Whether the user interrupted it.
     pub fn is_interruption(&self) -> bool {
         matches!(self, Self::Stage { failure: StageFailure::Cancelled, .. })
     }

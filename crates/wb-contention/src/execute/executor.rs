@@ -33,7 +33,6 @@ pub(super) struct Executor<'a> {
     results: Vec<BenchResult>,
 }
 
-/// What happens when a stage fails.
 #[derive(Clone, Copy)]
 struct FailurePolicy {
     /// Repetitions after a failure that may be transient.
@@ -213,8 +212,8 @@ impl<'a> Executor<'a> {
         Ok(self.journal.write(event)?)
     }
 
-    /// Executes one attempt, from the last checkpoint if there is one. Its reports are then added to those of the
-    /// attempt that reached the checkpoint.
+    /// Starts at the last checkpoint if there is one; the reports are then added to those of the attempt that reached
+    /// it.
     async fn attempt(
         &mut self,
         mut runner: Box<dyn StageRunner>,
@@ -291,7 +290,7 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// The machine of a result: as it is now, with the memory and the missed requirements that its stages found.
+    /// The machine as it is now, with the memory and the missed requirements that the stages found.
     fn system_of(&self, spec: &BenchSpec, stages: &[StageKey]) -> SystemInfo {
         let recorded = || stages.iter().filter_map(|key| self.journal.history().stage(key));
         let mut memory = recorded().filter_map(|stage| match &stage.measurement {
@@ -332,9 +331,6 @@ impl<'a> Executor<'a> {
 }
 
 /// Refuses a sequence of which a bench that is to be measured cannot be run, before anything is.
-///
-/// # Errors
-/// [`SequenceError::Unavailable`], or if the sequence cannot be executed in any order.
 pub fn require_runners(
     request: &SequenceRequest,
     history: &SequenceHistory,
@@ -355,7 +351,6 @@ pub(crate) fn write_result(run: &RunFolder, result: &BenchResult) -> Result<(), 
     files::write_json(&result_path(run, &result.instance), result)
 }
 
-/// The parameters that an ended bench gives to later ones.
 fn given_by(job: &Job, history: &SequenceHistory) -> Parameters {
     let stages = history.ended(&job.instance).map(|end| end.stages.as_slice()).unwrap_or_default();
     let measurements = stages.iter().filter_map(|key| history.measurement(key));
@@ -379,7 +374,6 @@ fn after_failure(failure: &StageFailure, (count, retries): (&mut u32, u32), poli
     if failure.concerns_settings() && policy.continues { AfterFailure::GiveUp } else { AfterFailure::Stop }
 }
 
-/// The benches whose runners a bench needs.
 fn runner_benches(bench: Bench) -> &'static [Bench] {
     match bench {
         Bench::Storage => &[Bench::Storage],
@@ -391,7 +385,6 @@ fn runner_benches(bench: Bench) -> &'static [Bench] {
     }
 }
 
-/// The bench whose runner executes a kind of work.
 fn runner_bench(work: &Work) -> Bench {
     match work {
         Work::IocostParams => Bench::IocostParams,
@@ -406,7 +399,6 @@ fn wrong_measurement(instance: &Instance, label: &str) -> SequenceError {
 }
 
 impl Measurement {
-    /// Whether it is the result of a kind of work.
     fn is_of(&self, work: &Work) -> bool {
         matches!(
             (self, work),

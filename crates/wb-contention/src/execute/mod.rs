@@ -26,29 +26,25 @@ pub(crate) use executor::write_result;
 pub use progress::{AfterFailure, SequenceProgress};
 pub use results::{StudyRequest, read_results, result_files, solve_results, study_results};
 
-/// A sequence to plan or execute.
 #[derive(Debug, Clone)]
 pub struct SequenceRequest {
     pub specs: Vec<BenchSpec>,
-    /// Where and under which conditions.
     pub options: SequenceOptions,
     pub system: SystemInfo,
     /// The parameters in force before: committed, or those of the system.
     pub parameters: Parameters,
-    /// Seed of its random choices; a run keeps its first one.
+    /// A run keeps its first one.
     pub seed: u64,
 }
 
-/// Options of a sequence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SequenceOptions {
     /// Folder of hashd's files and of committed parameters.
     pub dir: PathBuf,
-    /// The storage device; `None`: that of the folder.
+    /// `None`: the storage device of the folder.
     pub dev: Option<String>,
     /// Memory of the emulated machine, in GiB; `None`: all memory is used.
     pub mem_profile: Option<u32>,
-    /// Available memory, if it is known.
     pub mem_avail: Option<Bytes>,
     /// Changes to the QoS that benches start from.
     pub iocost_qos: QosOverride,
@@ -58,19 +54,16 @@ pub struct SequenceOptions {
     pub force: bool,
     /// Whether to start from the parameters that io.cost has on this machine, instead of refusing them.
     pub iocost_from_sys: bool,
-    /// Factor by which durations are shortened for a trial.
     pub time_scale: Option<TimeScale>,
 }
 
 impl SequenceOptions {
-    /// The file of committed parameters.
     pub fn parameters_file(&self) -> ParametersFile {
         ParametersFile::in_folder(&self.dir)
     }
 }
 
 impl SequenceRequest {
-    /// The parameters at the beginning.
     pub(crate) fn initial_parameters(&self) -> Parameters {
         Parameters { iocost: self.parameters.iocost.map(|iocost| self.changed(iocost)), ..self.parameters }
     }
@@ -80,7 +73,7 @@ impl SequenceRequest {
         IocostParameters { qos: self.options.iocost_qos.apply(iocost.qos), ..iocost }
     }
 
-    /// What the stages of a bench depend on. Its random number depends on the seed and its name alone.
+    /// What the stages of a bench depend on. The random number depends on the seed and the bench's name alone.
     pub(crate) fn job_context(&self, job: &Job, parameters: Parameters) -> JobContext<'_> {
         let name = Sha256::digest(format!("{}:{}", self.seed, job.instance).as_bytes());
         let bytes: Vec<u8> = name.as_str().bytes().take(32).collect();
@@ -91,11 +84,8 @@ impl SequenceRequest {
     }
 }
 
-/// Executes a sequence in a run folder that is open for writing and has an invocation for it.
-///
-/// # Errors
-/// At the first stage that fails, unless its bench tolerates it. Everything that ended before is kept, and the same
-/// request goes on there.
+/// Executes a sequence in a run folder that is open for writing and has an invocation for it. Fails at the first stage
+/// that fails, unless its bench tolerates it; everything that ended before is kept, and the same request goes on there.
 pub async fn execute(
     mut request: SequenceRequest,
     run: &RunFolder,

@@ -14,10 +14,9 @@ use crate::spec::{IocostTuneProperties, Properties, SelectedBench};
 use crate::stage::{Instance, InstanceLabel};
 use crate::study::{StudySource, qos_result, study};
 
-/// What to study again.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StudyRequest<'a> {
-    /// The benches; `None`: all.
+    /// `None`: all.
     pub benches: Option<&'a [SelectedBench]>,
     /// The folder of the raw reports; `None`: that of the run.
     pub reports: Option<&'a Path>,
@@ -39,18 +38,12 @@ impl Instance {
 }
 
 /// The result files of a run, in the order in which their benches ended.
-///
-/// # Errors
-/// If the journal cannot be read.
 pub fn result_files(run: &RunFolder) -> Result<Vec<(Instance, PathBuf)>, RecordError> {
     let history = read_history(run)?;
     Ok(history.instances().into_iter().map(|instance| (instance.clone(), result_path(run, instance))).collect())
 }
 
-/// Reads the results of a run, in the order in which their benches ended.
-///
-/// # Errors
-/// If a file is missing, damaged or cannot be read.
+/// Reads the results of a run, in the order in which their benches ended. Fails if one is missing or damaged.
 pub fn read_results(run: &RunFolder, history: &SequenceHistory) -> Result<Vec<BenchResult>, SequenceError> {
     let read = |instance: &Instance| {
         let path = result_path(run, instance);
@@ -60,9 +53,6 @@ pub fn read_results(run: &RunFolder, history: &SequenceHistory) -> Result<Vec<Be
 }
 
 /// Derives results again from measurements and raw reports, and writes them. Others stay.
-///
-/// # Errors
-/// If records or reports cannot be read, or are not there.
 pub fn study_results(run: &RunFolder, request: &StudyRequest<'_>) -> Result<Vec<BenchResult>, SequenceError> {
     let history = read_history(run)?;
     let mut source = StudySource::of_run(run, &history);
@@ -83,10 +73,8 @@ pub fn study_results(run: &RunFolder, request: &StudyRequest<'_>) -> Result<Vec<
     Ok(results.into_iter().filter(|result| request.includes(&result.instance)).collect())
 }
 
-/// Solves results again from themselves, with the properties given for their benches, and writes them.
-///
-/// # Errors
-/// If a result cannot be read or written, or has no values of what a solution requires.
+/// Solves results again from themselves, with the properties given for their benches, and writes them. Fails if one has
+/// no values of what a solution requires.
 pub fn solve_results(run: &RunFolder, specs: &[SelectedBench]) -> Result<Vec<BenchResult>, SequenceError> {
     let history = read_history(run)?;
     let results = read_results(run, &history)?;
@@ -112,8 +100,8 @@ pub fn solve_results(run: &RunFolder, specs: &[SelectedBench]) -> Result<Vec<Ben
     Ok(solved)
 }
 
-/// An answer with all series that properties require. Missing series are taken from the result on which the answer is
-/// based, if the run has it.
+/// Adds the series that properties require and the answer lacks, from the result on which the answer is based, if the
+/// run has it.
 fn complete(
     mut answer: TuneAnswer,
     properties: &IocostTuneProperties,

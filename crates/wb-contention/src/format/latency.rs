@@ -8,7 +8,6 @@ use crate::latency_table::LatencyTable;
 /// Part of the requests that may be in no table: with more, the p99 may be another.
 const UNCOUNTED_MAX: f64 = 0.01;
 
-/// The nested tables, and a line each.
 pub(crate) fn text(latencies: &IoLatencies, detail: Detail) -> String {
     let mut text = String::new();
     if detail == Detail::Full {

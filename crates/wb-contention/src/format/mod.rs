@@ -18,9 +18,7 @@ pub use header::{Times, header};
 /// How much of a result is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// What matters most.
     Summary,
-    /// Everything.
     Full,
 }
 
@@ -40,13 +38,11 @@ pub fn format(result: &BenchResult, times: Option<Times<'_>>, detail: Detail, op
     format!("{}\n{body}", header(result, times))
 }
 
-/// Parameters of io.cost on two lines.
 pub(crate) fn iocost(parameters: &IocostParameters) -> String {
     let IocostParameters { model, qos } = parameters;
     format!("iocost model: {model}\niocost QoS: {qos}\n")
 }
 
-/// Parameters of hashd on a line.
 pub(crate) fn hashd(parameters: &HashdParameters) -> String {
     let HashdParameters { hash_size, rps_max, mem_size, chunk_pages, log_bps, fake_cpu_load } = parameters;
     let [hash_size, mem_size, log_bps] = [hash_size, mem_size, log_bps].map(|size| figures::size(size.0 as f64));

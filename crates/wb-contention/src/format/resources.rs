@@ -20,7 +20,6 @@ const USE: [(&str, &str, bool); 9] = [
     ("io-some", "io-some%", true),
     ("io-full", "io-full%", true),
 ];
-/// The kernel's files of statistics.
 const FILES: [&str; 3] = ["memory.stat", "io.stat", "vmstat"];
 /// Beginnings of the names of statistics that tell how memory is reclaimed, and how fast it comes back.
 const MAIN: [&str; 18] = [

@@ -1,8 +1,8 @@
 //! Merging: results of several runs as one, with all their values, solved again.
 //!
 //! Only results of `iocost-tune` can be merged: its solutions follow from values at many vrates, and one run has values
-//! at few of them. Results are merged if they have the same bench, versions, memory profile, device model with its
-//! firmware, and `iocost-qos`, which may differ in its number of steps.
+//! at few of them. Their bench, versions, memory profile, device model, firmware, and `iocost-qos` must be the same,
+//! except for its number of steps.
 
 mod copies;
 mod model;
@@ -23,18 +23,16 @@ use crate::system::{SystemInfo, Versions};
 
 pub use report::{DroppedGroup, MergeReport, SourceReport};
 
-/// A result to merge.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergeSource {
-    /// Its run, as the user names it.
+    /// The run, as the user names it.
     pub name: String,
     pub result: BenchResult,
-    /// When its bench started and ended.
+    /// Start and end of the bench.
     pub times: Option<(String, String)>,
 }
 
 impl MergeSource {
-    /// Whether results of this bench can be merged.
     pub fn is_mergeable(&self) -> bool {
         matches!(self.result.answer, Answer::IocostTune(_))
     }
@@ -44,14 +42,12 @@ impl MergeSource {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MergeSources {
     pub results: Vec<MergeSource>,
-    /// The runs without a result that can be merged, each with the reason.
+    /// Runs without a result that can be merged, each with the reason.
     pub without_result: Vec<SourceReport>,
 }
 
-/// Results that cannot be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// None of a bench that can be merged.
     #[error("no result to merge: expected results of iocost-tune{}", in_parentheses(reasons))]
     NoSource {
         /// Why each run has none.
@@ -62,15 +58,10 @@ pub enum MergeError {
         /// Why, each with its run.
         reasons: Vec<String>,
     },
-    /// The same result twice: its values would count twice.
+    /// The values of a copy would count twice.
     #[error("{second} is a copy of {first}: name each run once")]
-    Copy {
-        /// The run that is named first.
-        first: String,
-        /// Its copy.
-        second: String,
-    },
-    /// A run beside a result that it was merged into: its values would count twice.
+    Copy { first: String, second: String },
+    /// The values of the part would count twice.
     #[error("{part} is part of {whole}, which has all its values: name one of them")]
     Part {
         /// The run with all values.
@@ -78,10 +69,8 @@ pub enum MergeError {
         /// The run with some of them.
         part: String,
     },
-    /// The target has such a result already.
     #[error("{instance} exists in this run: merge into a new folder")]
     Exists { instance: Instance },
-    /// Records cannot be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
@@ -94,23 +83,20 @@ fn in_parentheses(reasons: &[String]) -> String {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Merged {
     pub result: BenchResult,
-    /// What happened to each source.
     pub report: MergeReport,
 }
 
-/// A source of a bench that can be merged.
 #[derive(Debug)]
 struct Candidate {
     source: MergeSource,
     answer: TuneAnswer,
 }
 
-/// Sources that can be merged with each other.
 #[derive(Debug)]
 struct SourceGroup {
     key: GroupKey,
     accepted: Vec<Candidate>,
-    /// All sources, in the order in which the user names them.
+    /// In the order in which the user names them.
     reports: Vec<SourceReport>,
 }
 
@@ -131,22 +117,16 @@ struct GroupKey {
 /// What may differ between results that are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MergeOptions {
-    /// Merge results of different ids separately.
     pub by_id: bool,
-    /// Merge results of different versions.
     pub ignore_versions: bool,
-    /// Merge results with missed requirements.
     pub ignore_requirements: bool,
     /// Merge every group of results, not only the largest.
     pub multiple: bool,
 }
 
-/// Merges results. For each bench, and with `by_id` for each id, the group with the most sources is merged; other
-/// groups are reported as dropped or, with `multiple`, merged as well. Rejected sources do not count, and a group of
-/// them alone is always dropped.
-///
-/// # Errors
-/// If there is nothing to merge, or a value is there twice.
+/// For each bench, and with `by_id` for each id, merges the group with the most sources; other groups are reported as
+/// dropped or, with `multiple`, merged as well. Rejected sources do not count, and a group of them alone is always
+/// dropped. Fails if there is nothing to merge, or a value is there twice.
 pub fn merge(sources: MergeSources, options: MergeOptions) -> Result<Vec<Merged>, MergeError> {
     let mut groups: BTreeMap<GroupKey, Vec<Candidate>> = BTreeMap::new();
     for source in sources.results {
@@ -224,7 +204,6 @@ fn group_key(result: &BenchResult, answer: &TuneAnswer, options: MergeOptions) -
     }
 }
 
-/// The label of the merged result of a group.
 fn label(id: Option<&str>, number: u32) -> InstanceLabel {
     match (id, number) {
         (None, number) => InstanceLabel::Position(number),
@@ -291,14 +270,13 @@ fn pooled(label: InstanceLabel, accepted: &[Candidate]) -> Option<BenchResult> {
     })
 }
 
-/// The differences between the machine in the header and the machine of another source: one line, or none.
+/// The differences between the machine in the header and the machine of another source, in a line.
 fn differences(described: &SystemInfo, other: &MergeSource) -> Option<String> {
     let words = described.differences(&other.result.system);
     (!words.is_empty()).then(|| format!("{}: {}", other.name, words.join(" ")))
 }
 
 impl GroupKey {
-    /// What the results of the group have in common: a line each.
     fn describe(&self) -> Vec<String> {
         let profile = self.mem_profile.map_or("off".to_owned(), |profile| profile.to_string());
         let mut lines = vec![
@@ -312,10 +290,7 @@ impl GroupKey {
     }
 }
 
-/// Writes merged results into a run folder that is open for writing.
-///
-/// # Errors
-/// If the run has such a result already, or cannot be written.
+/// Writes merged results into a run folder that is open for writing. Fails if the run has such a result already.
 pub fn write_merged(run: &RunFolder, merged: &[Merged]) -> Result<(), MergeError> {
     let mut journal = SequenceJournal::open(run)?;
     for Merged { result, .. } in merged {

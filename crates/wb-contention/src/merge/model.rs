@@ -44,8 +44,9 @@ fn deviation(model: &[u64; 6], all: &BTreeSet<[u64; 6]>) -> Option<String> {
     NAMES.into_iter().enumerate().find_map(outlying)
 }
 
-/// Whether a value is further from others than is expected of less than half a value of all parameters of as many models,
-/// if they vary normally: its distance from their mean, by their standard deviation, has Student's distribution.
+/// Whether a value is further from others than is expected of less than half a value of all parameters of as many
+/// models, if they vary normally: its distance from their mean, by their standard deviation, has Student's
+/// distribution.
 fn is_outlier(value: f64, others: Vec<f64>) -> bool {
     let Ok(samples) = Samples::new(&others) else { return false };
     let (Some(stdev), count) = (samples.stddev(), others.len() as f64) else { return false };

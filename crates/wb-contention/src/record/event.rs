@@ -114,7 +114,6 @@ pub enum SequenceEnd {
 }
 
 impl StartedStage {
-    /// The stage that was started.
     pub fn to_stage(&self) -> Stage {
         Stage {
             instance: self.instance.clone(),

@@ -13,23 +13,20 @@ use crate::spec::BenchSpec;
 use crate::stage::{Instance, Stage, StageKey};
 use crate::system::Mismatch;
 
-/// What a run records about sequences.
 #[derive(Debug, Clone, Default)]
 pub struct SequenceHistory {
     stages: BTreeMap<StageKey, RecordedStage>,
-    /// The keys in the order in which their stages were first started.
+    /// In the order in which their stages were first started.
     order: Vec<StageKey>,
     ended: BTreeMap<Instance, EndedBench>,
     /// When each bench ended, for people.
     end_times: BTreeMap<Instance, String>,
-    /// What merged results were merged from.
     merged: BTreeMap<Instance, MergeReport>,
     seed: Option<u64>,
     /// The benches of the last sequence, as requested.
     requested: Vec<BenchSpec>,
 }
 
-/// A stage that was started.
 #[derive(Debug, Clone)]
 pub struct RecordedStage {
     pub start: StartedStage,
@@ -37,11 +34,9 @@ pub struct RecordedStage {
     pub first_started: String,
     pub checkpoint: Option<Checkpoint>,
     pub measurement: Option<Measurement>,
-    /// Why its last attempt failed.
     pub failure: Option<StageFailure>,
     /// Whether it has no result for good.
     pub given_up: bool,
-    /// Number of attempts that failed.
     pub failures: u32,
     /// Requirements that were not met, by name.
     pub missed_requirements: BTreeSet<String>,
@@ -53,14 +48,12 @@ pub struct UnfinishedBench<'a> {
     pub instance: Instance,
     /// Stages that were started; 0: the sequence ended before.
     pub started: usize,
-    /// Stages that have a result.
     pub done: usize,
     /// Why the last attempt failed; `None` if it was killed.
     pub failure: Option<&'a StageFailure>,
 }
 
 impl fmt::Display for UnfinishedBench<'_> {
-    /// A line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { instance, started, done, failure } = self;
         if *started == 0 {
@@ -132,17 +125,14 @@ impl SequenceHistory {
         }
     }
 
-    /// What is recorded about a stage.
     pub fn stage(&self, key: &StageKey) -> Option<&RecordedStage> {
         self.stages.get(key)
     }
 
-    /// The result of a stage.
     pub fn measurement(&self, key: &StageKey) -> Option<&Measurement> {
         self.stage(key)?.measurement.as_ref()
     }
 
-    /// Whether a stage needs no further attempt.
     pub fn is_done(&self, key: &StageKey) -> bool {
         self.stage(key).is_some_and(|recorded| recorded.measurement.is_some() || recorded.given_up)
     }
@@ -158,7 +148,6 @@ impl SequenceHistory {
         recorded.map(|recorded| stage.conditions.mismatches(&recorded.start.conditions)).unwrap_or_default()
     }
 
-    /// The last end of an instance.
     pub fn ended(&self, instance: &Instance) -> Option<&EndedBench> {
         self.ended.get(instance)
     }
@@ -216,7 +205,6 @@ impl SequenceHistory {
         Some((started.unwrap_or(end), end))
     }
 
-    /// What a merged result was merged from.
     pub fn merged(&self, instance: &Instance) -> Option<&MergeReport> {
         self.merged.get(instance)
     }

@@ -16,19 +16,14 @@ pub struct SequenceJournal {
 }
 
 impl SequenceJournal {
-    /// Opens the journal of a run that is open for writing. An incomplete last line is recorded as such.
-    ///
-    /// # Errors
-    /// If it cannot be read or written, or is damaged elsewhere than at its end.
+    /// Opens the journal of a run that is open for writing. An incomplete last line is recorded as such. Fails if the
+    /// journal is damaged elsewhere.
     pub fn open(run: &RunFolder) -> Result<Self, RecordError> {
         let (journal, lines) = run.journal()?;
         Ok(Self { path: run.journal_path(), journal, history: fold(run, &lines)? })
     }
 
     /// Writes an event, durably.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn write(&mut self, event: SequenceEvent) -> Result<(), RecordError> {
         let unwritable = |error: serde_json::Error| RecordError::io("write", &self.path)(error.into());
         let change = serde_json::to_value(&event).map_err(unwritable)?;
@@ -37,16 +32,12 @@ impl SequenceJournal {
         Ok(())
     }
 
-    /// What has been recorded.
     pub fn history(&self) -> &SequenceHistory {
         &self.history
     }
 }
 
-/// Reads what a run records about sequences.
-///
-/// # Errors
-/// If the journal cannot be read or is damaged elsewhere than at its end.
+/// Reads what a run records about sequences. Fails if the journal is damaged elsewhere than at its end.
 pub fn read_history(run: &RunFolder) -> Result<SequenceHistory, RecordError> {
     fold(run, &run.journal_lines()?)
 }

@@ -21,16 +21,13 @@ use wb_record::RunFolder;
 use crate::report::ReportFolder;
 use crate::stage::{Instance, StageKey};
 
-/// The folder of benches in a run.
 pub const FOLDER: &str = "contention";
 const RESULT: &str = "result.json";
 
-/// The folder of an instance in a run.
 pub fn instance_folder(run: &RunFolder, instance: &Instance) -> PathBuf {
     run.path().join(FOLDER).join(instance.to_string())
 }
 
-/// The file with the result of an instance.
 pub fn result_path(run: &RunFolder, instance: &Instance) -> PathBuf {
     instance_folder(run, instance).join(RESULT)
 }

@@ -20,11 +20,8 @@ pub(crate) use stages::{JobContext, JobStages};
 /// A bench of a sequence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// Its name in the sequence.
     pub instance: Instance,
-    /// Its specification.
     pub spec: BenchSpec,
-    /// Why it is in the sequence.
     pub origin: Origin,
 }
 

@@ -81,16 +81,12 @@ impl fmt::Display for PlannedStage {
 }
 
 impl PlannedJob {
-    /// The number of stages to execute.
     pub fn to_run(&self) -> usize {
         self.stages.iter().filter(|stage| matches!(stage.action, StageAction::Run | StageAction::Resume)).count()
     }
 }
 
 /// Plans a sequence from the records of earlier benches. Stages that depend on unfinished benches stay open.
-///
-/// # Errors
-/// If the sequence cannot be executed.
 pub fn plan(request: &SequenceRequest, history: &SequenceHistory) -> Result<Vec<PlannedJob>, ScheduleError> {
     let mut parameters = request.initial_parameters();
     let mut open = Vec::new();
@@ -117,7 +113,6 @@ pub fn plan(request: &SequenceRequest, history: &SequenceHistory) -> Result<Vec<
     Ok(planned)
 }
 
-/// Whether the stages of a bench start from the answer of another.
 fn depends_on(bench: Bench, on: Bench) -> bool {
     match bench {
         Bench::IocostQos => on == Bench::IocostParams,
@@ -152,7 +147,6 @@ pub(crate) fn given_parameters(job: &Job, measurement: &Measurement) -> Paramete
     }
 }
 
-/// The stages of a bench, and what is done with each.
 pub(crate) fn planned_job(job: &Job, context: &JobContext<'_>, history: &SequenceHistory) -> PlannedJob {
     let stages = match context.stages(job) {
         JobStages::Derived => Vec::new(),

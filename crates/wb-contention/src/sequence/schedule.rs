@@ -7,18 +7,15 @@ use crate::spec::{BenchSpec, Dither, IocostQosProperties, Properties};
 use crate::stage::{Instance, InstanceLabel};
 use crate::{Bench, Parameters};
 
-/// A sequence that cannot be executed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     #[error("duplicate id `{id}` of {bench}: expected a unique one for each instance")]
     DuplicateId { bench: Bench, id: String },
 }
 
-/// Orders the requested benches. Where one needs an answer that is neither in force nor given by an earlier one, a later one
-/// that gives it is moved before it, or else one with default properties is added.
-///
-/// # Errors
-/// If ids are not unique.
+/// Orders the requested benches. Where one needs an answer that is neither in force nor given by an earlier one, a
+/// later one that gives it is moved before it, or else one with default properties is added. Fails if ids are not
+/// unique.
 pub fn schedule(specs: &[BenchSpec], parameters: &Parameters) -> Result<Vec<Job>, ScheduleError> {
     let mut ids = BTreeSet::new();
     for spec in specs {

@@ -14,20 +14,17 @@ use crate::{Bench, Parameters, QosOverride};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JobContext<'a> {
     pub(crate) system: &'a SystemInfo,
-    /// The memory profile, in GiB.
+    /// In GiB.
     pub(crate) mem_profile: Option<u32>,
     pub(crate) parameters: Parameters,
-    /// A random number from 0 to 1.
+    /// From 0 to 1.
     pub(crate) random: f64,
-    /// Factor by which durations are shortened.
     pub(crate) time_scale: Option<TimeScale>,
 }
 
-/// The stages of a bench, by kind.
 pub(crate) enum JobStages<'a> {
     /// Stages that do not depend on each other, each with its name in lists.
     Independent(Vec<(String, Stage)>),
-    /// Settings of io.cost.
     Qos(&'a IocostQosProperties, Vec<QosStage>),
     /// None: it follows from another bench.
     Derived,
@@ -39,7 +36,6 @@ impl JobContext<'_> {
         crate::iocost::round_hundredths(properties.shift(self.random))
     }
 
-    /// The stages of a bench.
     pub(crate) fn stages<'a>(&self, job: &'a Job) -> JobStages<'a> {
         let iocost = self.parameters.iocost;
         JobStages::Independent(match &job.spec.properties {
@@ -98,7 +94,6 @@ impl JobContext<'_> {
         StageDefinition { work, iocost, passive: passive_of(&job.spec) }
     }
 
-    /// A stage, with the parameters that it starts from.
     pub(crate) fn stage(
         &self,
         job: &Job,

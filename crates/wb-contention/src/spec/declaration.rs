@@ -54,7 +54,6 @@ impl PropertyDeclaration {
 }
 
 impl BenchDeclaration {
-    /// The declaration of a bench.
     pub fn new(bench: Bench) -> Self {
         let mut properties = vec![
             without_default("id", "Name that distinguishes several instances of a bench"),
@@ -78,7 +77,6 @@ impl BenchDeclaration {
     }
 }
 
-/// A property of the first group.
 fn first(name: &str, default: impl Display, help: &str) -> PropertyDeclaration {
     PropertyDeclaration::new(PropertyGroup::First, name, Some(default.to_string()), help)
 }
@@ -87,7 +85,6 @@ fn without_default(name: &str, help: &str) -> PropertyDeclaration {
     PropertyDeclaration::new(PropertyGroup::First, name, None, help)
 }
 
-/// A property of later groups.
 fn later(name: &str, default: Option<String>, help: &str) -> PropertyDeclaration {
     PropertyDeclaration::new(PropertyGroup::Later, name, default, help)
 }

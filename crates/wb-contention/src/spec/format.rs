@@ -13,14 +13,13 @@ use crate::stage::{Instance, InstanceLabel};
 #[derive(Debug, Clone, PartialEq)]
 pub struct FormatSpec {
     pub bench: Bench,
-    /// One instance; `None`: all of the bench.
+    /// `None`: all instances of the bench.
     pub id: Option<String>,
     /// The label with which an instance is shown: `iocost-tune.2`.
     pub label: Option<InstanceLabel>,
     pub options: FormatOptions,
 }
 
-/// Options of the output of a bench.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FormatOptions {
     /// For `iocost-qos`: all figures of the benches that it consists of.
@@ -38,12 +37,11 @@ pub struct FormatOptions {
 pub enum Statistics {
     #[default]
     None,
-    /// The statistics that show how memory is reclaimed.
+    /// Those that show how memory is reclaimed.
     Main,
     All,
 }
 
-/// Where a PDF is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PdfFile {
     /// The name of the run with `.pdf`.
@@ -64,20 +62,16 @@ impl super::value::Value for PdfFile {
 }
 
 impl FormatSpec {
-    /// Whether it includes an instance.
     pub fn includes(&self, instance: &Instance) -> bool {
         instance.is_selected(self.bench, self.id.as_deref(), self.label.as_ref())
     }
 
-    /// Whether it is one for an instance, which takes precedence over one for all of the bench.
+    /// Whether it is for one instance, and so takes precedence over one for all of the bench.
     pub fn names_instance(&self) -> bool {
         self.id.is_some() || self.label.is_some()
     }
 
     /// Parses an argument of `format`.
-    ///
-    /// # Errors
-    /// All mistakes, each with its position.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
         let source = SourceText::new("command line", text);
         let (bench, label, groups) = reader::split_instance(&source)?;

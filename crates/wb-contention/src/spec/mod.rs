@@ -1,7 +1,7 @@
 //! Specifications of benches: `BENCH[:GROUP[:GROUP…]]`, where a group is `KEY[=VALUE],…`.
 //!
-//! The first group is for the whole bench, each later one for a stage: a QoS setting, a solution or a scenario. An empty
-//! group stands for the defaults, and a key alone for `true`.
+//! The first group is for the whole bench, each later one for a stage: a QoS setting, a solution or a scenario. An
+//! empty group stands for the defaults, and a key alone for `true`.
 
 mod declaration;
 mod format;
@@ -46,22 +46,15 @@ pub struct BenchSpec {
 /// The properties of a bench.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Properties {
-    /// The properties of `storage`.
     Storage(StorageProperties),
-    /// The properties of `iocost-params`.
     IocostParams(IocostParamsProperties),
-    /// The properties of `hashd-params`.
     HashdParams(HashdParamsProperties),
-    /// The properties of `iocost-qos`.
     IocostQos(IocostQosProperties),
-    /// The properties of `iocost-tune`.
     IocostTune(IocostTuneProperties),
-    /// The properties of `protection`.
     Protection(ProtectionProperties),
 }
 
 impl BenchSpec {
-    /// A bench with default properties.
     pub fn new(bench: Bench) -> Self {
         let properties = match bench {
             Bench::Storage => Properties::Storage(StorageProperties::default()),
@@ -74,7 +67,6 @@ impl BenchSpec {
         Self { id: None, passive: None, properties }
     }
 
-    /// The bench.
     pub fn bench(&self) -> Bench {
         match &self.properties {
             Properties::Storage(_) => Bench::Storage,
@@ -87,17 +79,11 @@ impl BenchSpec {
     }
 
     /// Parses the specification of a command line.
-    ///
-    /// # Errors
-    /// All mistakes, each with its position.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
         Self::parse_from("command line", text)
     }
 
-    /// Parses a specification; `origin` is where it was written, for messages.
-    ///
-    /// # Errors
-    /// All mistakes, each with its position.
+    /// `origin` is where the specification was written, for messages.
     pub fn parse_from(origin: &str, text: &str) -> Result<Self, Diagnostics> {
         let source = SourceText::new(origin, text);
         let (bench, groups) = reader::split(&source)?;
@@ -198,7 +184,6 @@ pub(crate) fn refuse_stages(bench: Bench, rest: &[Group<'_>], source: &SourceTex
         .into())
 }
 
-/// The error of an unknown bench.
 fn unknown_bench(source: &SourceText, name: &str) -> Diagnostic {
     let names = Bench::ALL.map(Bench::name);
     Diagnostic::at(source, 0..name.len(), format!("unknown bench `{name}`"), "unknown")

@@ -10,7 +10,6 @@ use super::value::Value;
 use crate::Bench;
 use crate::stage::InstanceLabel;
 
-/// A group of properties.
 #[derive(Debug, Clone)]
 pub(crate) struct Group<'a> {
     pub(crate) span: Range<usize>,
@@ -26,7 +25,6 @@ struct Entry<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// A group without properties.
     pub(crate) fn empty(position: usize) -> Self {
         Self { span: position..position, entries: Vec::new() }
     }
@@ -50,7 +48,6 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Splits a specification into its bench and groups.
 pub(crate) fn split(source: &SourceText) -> Result<(Bench, Vec<Group<'_>>), Diagnostics> {
     let (bench, label, groups) = split_instance(source)?;
     match label {
@@ -155,7 +152,6 @@ impl<'a> GroupReader<'a> {
         words
     }
 
-    /// Whether any property is left.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|entry| entry.key == key)
     }

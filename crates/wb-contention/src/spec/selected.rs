@@ -15,16 +15,12 @@ pub struct SelectedBench {
 
 impl SelectedBench {
     /// Parses an argument of a reading command.
-    ///
-    /// # Errors
-    /// All mistakes, each with its position.
     pub fn parse(text: &str) -> Result<Self, Diagnostics> {
         let source = SourceText::new("command line", text);
         let (bench, label, groups) = reader::split_instance(&source)?;
         Ok(Self { spec: BenchSpec::read(&source, bench, groups)?, label })
     }
 
-    /// Whether it includes an instance.
     pub fn includes(&self, instance: &Instance) -> bool {
         instance.is_selected(self.spec.bench(), self.spec.id.as_deref(), self.label.as_ref())
     }

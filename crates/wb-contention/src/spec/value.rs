@@ -6,12 +6,10 @@ use wb_model::Bytes;
 
 use crate::{Passive, Percentile};
 
-/// A type of property values.
 pub(crate) trait Value: Sized {
-    /// What is expected: `a whole number`.
+    /// For messages: `a whole number`.
     const EXPECTED: &'static str;
 
-    /// Parses a value.
     fn parse(text: &str) -> Option<Self>;
 
     /// The value of a key without one; `None` if a value is required.
@@ -67,8 +65,8 @@ impl Value for f64 {
     }
 }
 
-/// A number from 0: digits, or a count such as `10k` or `1e7`. Without a negative exponent, because `-` separates the ends
-/// of a range.
+/// A number from 0: digits, or a count such as `10k` or `1e7`. Without a negative exponent, because `-` separates the
+/// ends of a range.
 pub(crate) fn plain_number(text: &str) -> Option<f64> {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     if is_plain {
@@ -165,7 +163,6 @@ impl Property {
         (value != default).then(|| Self::new(key, value))
     }
 
-    /// A property, if it is given.
     pub(crate) fn given<T: fmt::Display>(key: &str, value: Option<T>) -> Option<Self> {
         value.map(|value| Self::new(key, value))
     }

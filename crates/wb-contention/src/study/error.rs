@@ -5,7 +5,6 @@ use wb_record::RecordError;
 use crate::solve::SolveError;
 use crate::stage::{Instance, StageKey};
 
-/// A result that cannot be derived.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
     #[error(transparent)]

@@ -8,7 +8,6 @@ use crate::latency_table::LatencyTable;
 use crate::report::{IoStats, PerSecondReport, Reports};
 use crate::{IocostQos, PERCENTILES, vrate_bounds};
 
-/// Reports of several periods as one.
 pub(crate) fn joined(parts: Vec<Reports>) -> Reports {
     let mut all = Reports::default();
     for part in parts {
@@ -19,7 +18,6 @@ pub(crate) fn joined(parts: Vec<Reports>) -> Reports {
     all
 }
 
-/// The latencies of I/O.
 pub(crate) fn latencies(reports: &Reports) -> IoLatencies {
     let table = |direction: fn(&PerSecondReport) -> &IoStats| {
         LatencyTable::new(reports.seconds.iter().map(|report| direction(report).latencies.as_slice()))
@@ -30,7 +28,6 @@ pub(crate) fn latencies(reports: &Reports) -> IoLatencies {
     IoLatencies { read: table(|report| &report.read), write: table(|report| &report.write), uncounted, counted }
 }
 
-/// The mean rates of I/O.
 pub(crate) fn io_rates(reports: &Reports) -> IoRates {
     let mean = |direction: fn(&PerSecondReport) -> u64| {
         let sum: u64 = reports.seconds.iter().map(direction).sum();
@@ -45,7 +42,8 @@ pub(crate) fn vrate(reports: &Reports) -> Option<Distribution> {
     Distribution::new(&vrates, &PERCENTILES)
 }
 
-/// The part of the seconds with I/O in which the vrate was outside its bounds. Without I/O, the kernel leaves it as it was.
+/// The part of the seconds with I/O in which the vrate was outside its bounds. Without I/O, the kernel leaves it as it
+/// was.
 pub(crate) fn vrate_outside(reports: &Reports, qos: IocostQos) -> f64 {
     let bounds = vrate_bounds(qos);
     let is_busy = |report: &&PerSecondReport| report.read.bytes + report.write.bytes > 0;

@@ -19,7 +19,6 @@ use crate::system::Versions;
 
 pub use error::StudyError;
 
-/// The folder of a run's raw reports, and the records of the run.
 #[derive(Debug, Clone)]
 pub struct StudySource<'a> {
     pub(crate) history: &'a SequenceHistory,
@@ -27,7 +26,6 @@ pub struct StudySource<'a> {
 }
 
 impl<'a> StudySource<'a> {
-    /// The reports of a run.
     pub fn of_run(run: &RunFolder, history: &'a SequenceHistory) -> Self {
         Self { history, reports: run.path().join(record::FOLDER) }
     }
@@ -37,7 +35,6 @@ impl<'a> StudySource<'a> {
         Self { reports: folder.to_owned(), ..self }
     }
 
-    /// The reports of a period of a stage.
     pub(crate) fn read(&self, stage: &StageKey, period: Period) -> Result<Reports, RecordError> {
         let Some(recorded) = self.history.stage(stage) else {
             return Ok(Reports { missing: period.seconds(), ..Reports::default() });
@@ -55,10 +52,8 @@ impl<'a> StudySource<'a> {
     }
 }
 
-/// Studies a bench that has ended. `results` are those of the benches before it.
-///
-/// # Errors
-/// If its records are incomplete, or no report of a stage is there.
+/// Studies a bench that has ended. `results` are those of the benches before it. Fails if its records are incomplete,
+/// or no report of a stage is there.
 pub fn study(source: &StudySource<'_>, end: &EndedBench, results: &[BenchResult]) -> Result<BenchResult, StudyError> {
     // What follows from another result describes the machine that was measured for it.
     let mut system = &end.system;

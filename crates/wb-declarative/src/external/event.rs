@@ -1,5 +1,3 @@
-//! Events of a runner.
-
 use serde::Deserialize;
 use wb_model::{Class, Gate};
 
@@ -8,55 +6,43 @@ use wb_model::{Class, Gate};
 #[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum RunnerEvent {
     /// The first line.
-    Hello {
-        /// Its version of the protocol.
-        protocol: u32,
-    },
-    /// A value of a declared metric.
+    Hello { protocol: u32 },
     Metric {
         class: Class,
-        /// The condition.
         name: String,
         value: f64,
-        /// Its unit: the declared one, or one that the definition converts.
+        /// The declared unit, or one that the definition converts.
         unit: String,
     },
     /// A condition for the sample to be valid.
     Check {
         name: String,
-        /// Whether it holds.
         passed: bool,
-        /// The gate that the sample fails otherwise.
+        /// Gate that the sample fails otherwise.
         #[serde(default = "default_gate")]
         gate: Gate,
-        /// The figures that show it.
         #[serde(default)]
         figures: String,
     },
-    /// An observation.
     Finding {
-        /// The observation, in a sentence.
+        /// One sentence.
         text: String,
     },
     /// A part of the work, done before the measurement: it shows whether the run time depends on the work.
     Probe {
-        /// Amount of work, in the runner's own unit.
+        /// In the runner's own unit.
         amount: u64,
-        /// Time that it took, in seconds.
         seconds: f64,
     },
     Work {
-        /// Amount of work, in the runner's own unit.
+        /// In the runner's own unit.
         amount: u64,
-        /// Time that it took, in seconds.
         seconds: Option<f64>,
     },
-    /// A file to record with the sample.
     Artefact {
-        /// Its name: letters, digits, `_`, `.` and `-`.
+        /// Letters, digits, `_`, `.` and `-`.
         name: String,
         text: Option<String>,
-        /// Its content in base64.
         base64: Option<String>,
     },
     /// The sample could not be taken; the last line.

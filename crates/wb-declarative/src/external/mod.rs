@@ -25,9 +25,9 @@ pub const PROTOCOL: u32 = 1;
 struct RunnerTask<'a> {
     protocol: u32,
     params: &'a Params,
-    /// Amount of work of earlier samples; null if the runner has to calibrate it.
+    /// Of earlier samples; null if the runner has to calibrate it.
     work: Option<u64>,
-    /// Minimum duration in seconds.
+    /// In seconds.
     min_time: f64,
     /// Private folder, the working directory of the runner.
     folder: &'a str,
@@ -35,7 +35,6 @@ struct RunnerTask<'a> {
     sample: u32,
 }
 
-/// Takes a sample with a runner, and records its output.
 pub(crate) async fn sample(
     params: &Params,
     command: Command,

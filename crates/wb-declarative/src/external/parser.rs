@@ -1,5 +1,3 @@
-//! Parser of a runner's output.
-
 use std::fmt;
 
 use base64::Engine;
@@ -8,23 +6,20 @@ use wb_model::{Gate, MetricKey, TestName};
 
 use super::{PROTOCOL, RunnerEvent};
 
-/// Everything that a runner reported about a sample.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunnerReport {
-    /// Its values, in the order of its output.
+    /// In the order of the output.
     pub metrics: Vec<RunnerMetric>,
     pub checks: Vec<RunnerCheck>,
-    /// Its observations, a sentence each.
+    /// A sentence each.
     pub findings: Vec<String>,
-    /// Amount of work of the probe, and its time in seconds.
+    /// Amount of work, and its time in seconds.
     pub probe: Option<(u64, f64)>,
     /// Amount of measured work, and its time in seconds.
     pub work: Option<(u64, Option<f64>)>,
-    /// Files to record, by name.
     pub artefacts: Vec<(String, Vec<u8>)>,
 }
 
-/// A value measured by a runner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunnerMetric {
     pub metric: MetricKey,
@@ -32,35 +27,30 @@ pub struct RunnerMetric {
     pub unit: String,
 }
 
-/// A condition checked by a runner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunnerCheck {
-    /// The condition.
     pub name: String,
-    /// Whether it holds.
     pub passed: bool,
-    /// The gate that the sample fails otherwise.
+    /// Gate that the sample fails otherwise.
     pub gate: Gate,
-    /// The figures that show it.
     pub figures: String,
 }
 
 impl fmt::Display for RunnerCheck {
-    /// The condition with its figures, which a runner can leave out.
+    /// A runner can leave out the figures.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         if self.figures.is_empty() { Ok(()) } else { write!(f, ": {}", self.figures) }
     }
 }
 
-/// Violations of the protocol, and failures reported by a runner.
+/// Violation of the protocol, or a failure that a runner reported.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ProtocolError {
     #[error("invalid event on line {line} of the runner's output: {reason}")]
     InvalidEvent {
-        /// Line number, from 1.
+        /// From 1.
         line: usize,
-        /// What is wrong with it.
         reason: String,
     },
     #[error("the first event of the runner is not `hello`")]
@@ -73,15 +63,12 @@ pub enum ProtocolError {
     MissingDone { lines: usize },
     #[error("unexpected line {line} of the runner's output after event `done`")]
     AfterDone {
-        /// Line number, from 1.
+        /// From 1.
         line: usize,
     },
 }
 
-/// Parses the standard output of a runner.
-///
-/// # Errors
-/// If the output violates the protocol, or reports that the sample could not be taken.
+/// Parses the standard output of a runner. Fails also if it reports that the sample could not be taken.
 pub fn parse_output(output: &str) -> Result<RunnerReport, ProtocolError> {
     let lines = output.lines().enumerate().map(|(index, line)| (index + 1, line));
     let mut lines = lines.filter(|(_, line)| !line.trim().is_empty());

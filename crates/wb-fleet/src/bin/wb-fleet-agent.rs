@@ -29,7 +29,7 @@ async fn agent() -> Fallible<()> {
     Ok(serve(input, output, wb_sys::SysRoot::real()).await?)
 }
 
-/// Starts a process and prints one line: its process id.
+/// Starts a process and prints its id.
 async fn controller(ssh: &str, config: &str, host: &str) -> Fallible<()> {
     let options = ConnectOptions {
         ssh: PathBuf::from(ssh),

@@ -21,7 +21,6 @@ pub struct Address {
     pub port: Option<u16>,
 }
 
-/// Error of parsing an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid address `{text}`: {reason}")]
 pub struct ParseAddressError {

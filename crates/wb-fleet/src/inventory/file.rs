@@ -25,7 +25,6 @@ use wb_model::WorkerName;
 use super::params::ParamError;
 use super::{Address, Host, HostParams, Inventory, parse_host_name};
 
-/// Key and value of a table entry.
 type TomlEntry<'a> = (&'a Spanned<Cow<'a, str>>, &'a Spanned<DeValue<'a>>);
 
 pub(super) fn parse(source: &SourceText) -> Result<Inventory, Diagnostic> {
@@ -55,7 +54,6 @@ pub(super) fn parse(source: &SourceText) -> Result<Inventory, Diagnostic> {
     Ok(inventory)
 }
 
-/// Converts TOML values, reporting errors at their location.
 struct InventoryParser<'a> {
     source: &'a SourceText,
 }

@@ -41,9 +41,6 @@ pub struct Inventory {
 
 impl Inventory {
     /// Parses a `hosts.toml`. `name` is the file's path, for messages.
-    ///
-    /// # Errors
-    /// With the location of the mistake.
     pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostic> {
         file::parse(&SourceText::new(name, text))
     }
@@ -53,23 +50,17 @@ impl Inventory {
         &self.hosts
     }
 
-    /// Its groups.
     pub fn groups(&self) -> &BTreeMap<WorkerName, Vec<WorkerName>> {
         &self.groups
     }
 
-    /// Returns the host with this name.
     pub fn host(&self, name: &WorkerName) -> Option<&Host> {
         self.hosts.iter().find(|host| host.name == *name)
     }
 
-    /// Resolves command line arguments to hosts, in order and without duplicates. Each argument is a group, a host, or
-    /// `[NAME:]ADDRESS`.
-    ///
-    /// A number after a colon is a port; text that is an IPv6 address is not split: `a:[fd77::1]` gives one a name.
-    ///
-    /// # Errors
-    /// If an argument is none of these, or two hosts have the same name.
+    /// Resolves command line arguments to hosts, in order and without duplicates. Each is a group, a host, or
+    /// `[NAME:]ADDRESS`. A number after a colon is a port; text that is an IPv6 address is not split: `a:[fd77::1]`
+    /// gives one a name. Fails also if two hosts have the same name.
     pub fn select(&self, words: &[String]) -> Result<Vec<Host>, Diagnostic> {
         let mut selected: Vec<Host> = Vec::new();
         for word in words {
@@ -125,7 +116,6 @@ fn parse_host(word: &str) -> Result<Host, Diagnostic> {
     Ok(Host { name, address, params: HostParams::default() })
 }
 
-/// Parses the name of a host or group.
 fn parse_host_name(name: &str) -> Result<WorkerName, String> {
     let name = WorkerName::new(name).map_err(|error| error.to_string())?;
     match name.as_str() {
@@ -135,12 +125,10 @@ fn parse_host_name(name: &str) -> Result<WorkerName, String> {
     }
 }
 
-/// Creates an error about a whole command line argument.
 fn argument_error(word: &str, message: String) -> Diagnostic {
     Diagnostic::at(&SourceText::new("command line", word), 0..word.len(), message, "here")
 }
 
-/// Returns the possible paths of a host's asset in these folders.
 fn asset_paths<'a>(folders: &'a [PathBuf], asset: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
     folders.iter().map(move |folder| folder.join(asset))
 }

@@ -12,7 +12,7 @@ use wb_model::{Bytes, Facts};
 use wb_sys::facts::cpu_list;
 use wb_sys::proc::meminfo;
 
-/// Names of the parameters and the values that each accepts.
+/// Names of the parameters, and the values that each accepts.
 const PARAMETERS: [(&str, &str); 9] = [
     ("hugepage-kb", "a number of KiB from 1"),
     ("numa-nodes", "a number from 1"),
@@ -76,7 +76,6 @@ pub enum CpuSpec {
 }
 
 impl CpuSpec {
-    /// Returns the number of CPUs.
     pub fn count(&self) -> usize {
         match self {
             Self::Count(count) => *count as usize,
@@ -84,7 +83,7 @@ impl CpuSpec {
         }
     }
 
-    /// Whether both can describe the same CPUs: if one is only a number, the numbers are compared.
+    /// Whether both can describe the same CPUs; if one is only a number, the numbers are compared.
     fn agrees_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::List(one), Self::List(two)) => one == two,
@@ -116,17 +115,14 @@ mod list {
     }
 }
 
-/// Error of setting a host parameter.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ParamError {
-    /// The parameter does not exist.
     #[error("unknown host parameter `{name}`")]
     Unknown { name: String, suggestion: Option<Suggestion> },
     #[error("invalid value {given} for `{name}`: expected {expected}")]
     InvalidValue {
-        /// The parameter.
         name: &'static str,
-        /// The values that it accepts.
+        /// The values that are accepted.
         expected: &'static str,
         given: Value,
     },
@@ -135,7 +131,6 @@ pub enum ParamError {
 }
 
 impl ParamError {
-    /// A similar name, if the parameter does not exist.
     pub(crate) fn suggestion(&self) -> Option<Suggestion> {
         if let Self::Unknown { suggestion, .. } = self { suggestion.clone() } else { None }
     }
@@ -161,7 +156,6 @@ impl fmt::Display for HostParamMismatch {
 }
 
 impl HostParams {
-    /// Sets a parameter.
     pub(crate) fn set(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
         let (name, expected) = lookup(name)
             .ok_or_else(|| ParamError::Unknown { name: name.to_owned(), suggestion: suggest_parameter(name) })?;
@@ -176,7 +170,6 @@ impl HostParams {
         Ok(())
     }
 
-    /// The names of all parameters.
     pub(crate) fn names() -> [&'static str; PARAMETERS.len()] {
         PARAMETERS.map(|(name, _)| name)
     }
@@ -187,9 +180,9 @@ impl HostParams {
         self.set(name, value)
     }
 
-    /// Like `force` for foreign files: an unknown name without a similar parameter is stored as a key of the user. Names
-    /// shorter than 6 characters are similar to anything and count as unknown. A quoted number is not a list of one
-    /// CPU: run-perf has no lists, and takes it as a number in some profiles.
+    /// Like `force` for foreign files: an unknown name without a similar parameter is stored as a key of the user.
+    /// Names shorter than 6 characters are similar to anything and count as unknown. A quoted number is not a list of
+    /// one CPU: run-perf has no lists, and takes it as a number in some profiles.
     pub(crate) fn set_or_store(&mut self, name: &str, value: Value) -> Result<(), ParamError> {
         match self.force(name, value.clone()) {
             Err(ParamError::Unknown { suggestion, .. }) if suggestion.is_none() || name.len() < 6 => {
@@ -208,7 +201,6 @@ impl HostParams {
         Self { extra: own, ..serde_json::from_value(Value::Object(all)).unwrap_or_else(|_| other.clone()) }
     }
 
-    /// Detects the parameters of a worker's host.
     pub async fn detect(worker: &Worker) -> Result<Self, WorkerError> {
         const SHORT: Bytes = Bytes(1 << 20);
         let facts = worker.facts().await?;
@@ -217,7 +209,6 @@ impl HostParams {
         Ok(Self::from_system(&facts, &String::from_utf8_lossy(&meminfo), &String::from_utf8_lossy(&release)))
     }
 
-    /// Derives the parameters from a host's facts, its `/proc/meminfo` and its `/etc/os-release`.
     fn from_system(facts: &Facts, meminfo: &str, os_release: &str) -> Self {
         let cpus: Vec<u32> = facts.cpus.iter().map(|cpu| cpu.id).collect();
         let cpus = (!cpus.is_empty()).then_some(CpuSpec::List(cpus));
@@ -235,8 +226,8 @@ impl HostParams {
         }
     }
 
-    /// Returns the configured parameters that contradict the detected ones. Settings to apply to a host, such as one of
-    /// its sizes of huge pages, and smaller resources for guests than available, are no contradictions.
+    /// The configured parameters that contradict the detected ones. Settings to apply to a host, such as one of its
+    /// sizes of huge pages, and smaller resources for guests than available, are no contradictions.
     pub fn mismatches(&self, found: &Self) -> Vec<HostParamMismatch> {
         // Those of run-perf's files are often counted without SMT, which is still on here.
         let will_disable_smt = self.disable_smt == Some(true) && found.disable_smt == Some(false);
@@ -290,7 +281,6 @@ impl HostParams {
         sizes
     }
 
-    /// Returns the parameters as a JSON object.
     fn to_object(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(all)) => all,
@@ -299,7 +289,6 @@ impl HostParams {
     }
 }
 
-/// Refuses a number in quotes for a set of CPUs.
 fn refuse_quoted_number(name: &str, value: &Value) -> Result<(), ParamError> {
     let is_quoted_number = value.as_str().is_some_and(|text| text.trim().parse::<u64>().is_ok());
     match lookup(name) {
@@ -310,7 +299,6 @@ fn refuse_quoted_number(name: &str, value: &Value) -> Result<(), ParamError> {
     }
 }
 
-/// Returns the most similar parameter name, if there is one.
 fn suggest_parameter(name: &str) -> Option<Suggestion> {
     suggest(name, PARAMETERS.iter().map(|(name, _)| *name))
 }

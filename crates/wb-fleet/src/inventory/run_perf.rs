@@ -10,9 +10,6 @@ use wb_diagnostics::{Diagnostic, SourceText, humanize_serde_error};
 use super::{Host, HostParams, ParamError, asset_paths};
 
 /// Reads the parameters of the host at an address from the first asset folder that has a file for it; none without one.
-///
-/// # Errors
-/// If the file cannot be read or parsed.
 pub fn read_host_file(address: &str, folders: &[PathBuf]) -> Result<Option<HostParams>, Diagnostic> {
     let name = format!("hosts/{address}.yaml");
     let Some(path) = asset_paths(folders, &name).find(|path| path.exists()) else { return Ok(None) };
@@ -55,7 +52,6 @@ fn find_key(text: &str, path: &[&str]) -> Option<Range<usize>> {
     found
 }
 
-/// Host parameters of `--force-params`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ForcedParams {
     all: HostParams,
@@ -63,11 +59,8 @@ pub struct ForcedParams {
 }
 
 impl ForcedParams {
-    /// Parses `{"HOST": {"param": value}}`, HOST being an address or a name, or `{"param": value}` for all hosts. Keys of
-    /// the user are in `extra` of a host.
-    ///
-    /// # Errors
-    /// If it is not valid JSON, a parameter is unknown, or its value is invalid.
+    /// Parses `{"HOST": {"param": value}}`, HOST being an address or a name, or `{"param": value}` for all hosts. Keys
+    /// of the user are in `extra` of a host.
     pub fn parse(text: &str) -> Result<Self, Diagnostic> {
         let help = "expected `{\"HOST\": {\"guest-cpus\": 4}}`, or `{\"guest-cpus\": 4}` for all hosts";
         let invalid = |reason: String| Diagnostic::new(format!("invalid --force-params: {reason}")).with_help(help);
@@ -111,8 +104,7 @@ impl ForcedParams {
         Ok(forced)
     }
 
-    /// Returns the parameters of a host: those for its address, then those for its name, then those for all hosts;
-    /// earlier ones override later ones.
+    /// The parameters for the host's address override those for its name, and these the ones for all hosts.
     pub fn params_for(&self, host: &Host) -> HostParams {
         self.params_for_names(&[host.name.as_str(), host.address.host.as_str()])
     }
@@ -123,7 +115,7 @@ impl ForcedParams {
         params.fold(self.all.clone(), |all, one| all.overridden_by(one))
     }
 
-    /// Returns the names and addresses that match none of these hosts.
+    /// The names and addresses that match none of these hosts.
     pub fn unmatched<'a>(&'a self, hosts: &'a [Host]) -> impl Iterator<Item = &'a str> {
         let matches = |key: &str| hosts.iter().any(|host| host.name.as_str() == key || host.address.host == key);
         self.by_host.keys().map(String::as_str).filter(move |key| !matches(key))

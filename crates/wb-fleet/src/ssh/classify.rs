@@ -2,10 +2,9 @@
 
 use crate::error::ConnectErrorKind;
 
-/// Makes the error cause from the message.
 type Classifier = fn(String) -> ConnectErrorKind;
 
-/// Messages of OpenSSH (8.x to 10.x), the most specific first, and the cause of each.
+/// Messages of OpenSSH (8.x to 10.x), the most specific first, and the error for each.
 const KNOWN_MESSAGES: [(&str, Classifier); 17] = [
     ("REMOTE HOST IDENTIFICATION HAS CHANGED", |message| ConnectErrorKind::HostKeyChanged { message, file: None }),
     ("has changed and you have requested strict checking", |message| ConnectErrorKind::HostKeyChanged {
@@ -29,7 +28,7 @@ const KNOWN_MESSAGES: [(&str, Classifier); 17] = [
     ("not responding", |message| ConnectErrorKind::Unreachable(message)),
 ];
 
-/// Determines why a connection failed, from the standard error of ssh. The original message is kept.
+/// Determines why a connection failed, from the standard error of ssh, whose message is kept.
 pub(crate) fn classify_failure(stderr: &str) -> ConnectErrorKind {
     let entry = KNOWN_MESSAGES.iter().find(|(sentence, _)| stderr.contains(sentence));
     let line = |part: &str| stderr.lines().find(|line| line.contains(part)).unwrap_or_default().trim().to_owned();
@@ -45,14 +44,14 @@ pub(crate) fn classify_failure(stderr: &str) -> ConnectErrorKind {
     }
 }
 
-/// Finds the known hosts file with the old key: `Offending ED25519 key in FILE:LINE`.
+/// The known hosts file with the old key: `Offending ED25519 key in FILE:LINE`.
 fn offending_key_file(stderr: &str) -> Option<String> {
     let offending = stderr.lines().find(|line| line.starts_with("Offending "))?;
     let (file, _) = offending.split_once(" key in ")?.1.rsplit_once(':')?;
     Some(file.to_owned())
 }
 
-/// Returns the last line that is not empty, or `no message`.
+/// The last line that is not empty, or `no message`.
 pub(crate) fn last_line(stderr: &str) -> String {
     let last = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
     last.unwrap_or("no message").to_owned()

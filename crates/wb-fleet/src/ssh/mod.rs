@@ -21,19 +21,16 @@ use tokio::process::Command;
 use crate::inventory::Address;
 use crate::limits::CONNECT_TIMEOUT;
 
-/// `ServerAliveInterval` in seconds and `ServerAliveCountMax` of ssh: a broken link is noticed after at most three
-/// intervals.
+/// `ServerAliveInterval` in seconds and `ServerAliveCountMax`: a broken link is noticed after at most three intervals.
 const SERVER_ALIVE: (u32, u32) = (4, 2);
 
-/// The ssh program and its configuration.
 pub(crate) struct Ssh<'a> {
     pub(crate) program: &'a Path,
-    /// Alternative configuration file.
     pub(crate) config: Option<&'a Path>,
 }
 
 impl Ssh<'_> {
-    /// Builds the command that runs a shell on a host.
+    /// A command that runs a shell on a host.
     fn shell(&self, address: &Address) -> Command {
         let options = [
             "BatchMode=yes".to_owned(),

@@ -1,5 +1,3 @@
-//! Lifecycle of an ssh process.
-
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,7 +19,6 @@ const GRACE: Duration = Duration::from_secs(15);
 /// How long standard error may take to end after the exit of ssh; the ssh of a jump host may keep the pipe open.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Exit status and standard error of an ssh process.
 #[derive(Debug, Clone)]
 pub(crate) struct SshExit {
     /// Exit status, which is the remote command's unless it is 255; none if ssh was killed.
@@ -55,7 +52,6 @@ pub(crate) struct Session {
     pub(crate) process: SshProcess,
 }
 
-/// Handle to the exit of a session's ssh process.
 #[derive(Debug)]
 pub(crate) struct SshProcess {
     exit: watch::Receiver<Option<SshExit>>,
@@ -88,7 +84,6 @@ impl Session {
 }
 
 impl SshProcess {
-    /// Waits for its exit.
     pub(crate) async fn wait(&mut self) -> SshExit {
         let value = self.exit.wait_for(Option::is_some).await;
         let exit = value.ok().and_then(|exit| exit.clone());
@@ -125,7 +120,6 @@ async fn supervise(
         exit_sender.send(Some(SshExit { status: status.ok().and_then(|status| status.code()), stderr: text(&stderr) }));
 }
 
-/// Collects the tail of standard error.
 async fn collect_stderr(mut errors: ChildStderr, stderr: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = errors.read(&mut buffer).await {

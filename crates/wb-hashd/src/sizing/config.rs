@@ -15,7 +15,6 @@ const MEMORY_FACTOR: u64 = 4;
 /// Requests per second and GiB of memory with a faked CPU load: 2000 for the 12 GiB that a machine of 16 GiB leaves.
 const FAKE_RPS_PER_GIB: f64 = 2000.0 / 12.0;
 const GIB: f64 = (1u64 << 30) as f64;
-/// Repeats of disturbed rounds, unless another number is given.
 const MAX_REPEATS: u32 = 6;
 
 /// What sizing is started with
@@ -78,10 +77,8 @@ impl SizingConfig {
         Bytes(memory.0.saturating_mul(MEMORY_FACTOR))
     }
 
-    /// The configuration with what depends on the machine determined, so that a resumed sizing is the same one.
-    ///
-    /// # Errors
-    /// If a parameter is outside its limits, or the machine does not report its memory or free space.
+    /// Determines what depends on the machine, so that a resumed sizing is the same one. Fails if a parameter is
+    /// outside its limits, or the machine does not report its memory or free space.
     pub fn resolve(mut self) -> Result<Self, HashdError> {
         self.validate()?;
         let unknown = || ParamError::new("memory", "none", "a size: this machine does not report its memory");
@@ -124,7 +121,6 @@ impl SizingConfig {
         Ok(())
     }
 
-    /// The workload that its rounds are run with, beginning with these parameters.
     pub fn workload(&self, params: HashdParams) -> HashdConfig {
         HashdConfig {
             params,

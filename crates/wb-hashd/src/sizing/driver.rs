@@ -10,24 +10,20 @@ use super::{Round, RoundOutcome, RoundPlan, SizingConfig, SizingError, SizingRes
 use crate::footprint::FootprintSizes;
 use crate::{HashdError, HashdParams, HashdReport};
 
-/// Reports of a round that do not count: the controllers begin with what they knew of the previous one.
+/// Reports at the start of a round do not count, because the controllers begin with what they knew of the previous one.
 const SETTLING: usize = 2;
 
-/// How the observation of a workload ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowEnd {
-    /// It was observed as long as requested.
     Observed,
-    /// It was killed, as the kernel does when memory runs out.
+    /// As the kernel does when memory runs out.
     Killed,
-    /// Somebody wants to stop.
     Cancelled,
 }
 
 /// A workload that was observed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// How the observation ended.
     pub end: WindowEnd,
     /// What else was active meanwhile.
     pub disturbance: Vec<DisturbanceMark>,
@@ -35,26 +31,21 @@ pub struct Observation {
 
 /// A running hashd, or something that behaves like one.
 pub trait SizingWorkload {
-    /// Continues with these parameters, or starts with them, and passes each report to `on_report` until that breaks. The
-    /// reports are those of these parameters, after what they add to the footprint has been filled.
-    ///
-    /// # Errors
-    /// If the workload cannot be started, or ends by itself.
+    /// Continues with these parameters, or starts with them, and passes each report to `on_report` until that breaks.
+    /// Reports begin when what the parameters add to the footprint has been filled. Fails if the workload cannot be
+    /// started, or ends by itself.
     fn observe(
         &mut self,
         params: &HashdParams,
         on_report: &mut dyn FnMut(&HashdReport) -> ControlFlow<()>,
     ) -> Result<Observation, SizingError>;
 
-    /// Memory that the workload has, in bytes, which a larger footprint can use too.
+    /// Bytes of memory that the workload has, which a larger footprint can use too.
     fn resident_bytes(&self) -> u64;
 }
 
-/// Runs the rounds that are missing in `rounds`, of a resolved configuration. `on_round` gets each as soon as it is
-/// finished; an error of it ends the sizing. `on_start` gets the plan of each round before it is run.
-///
-/// # Errors
-/// If there is no answer, the workload cannot be run, or it was cancelled.
+/// Runs the rounds that `rounds` lacks, for a resolved configuration. `on_start` gets the plan of each round before it
+/// is run, `on_round` the finished one at once; an error of it ends the sizing.
 pub fn find_params<E: From<SizingError>>(
     config: &SizingConfig,
     mut rounds: Vec<Round>,
@@ -98,7 +89,7 @@ fn run(config: &SizingConfig, plan: RoundPlan, workload: &mut dyn SizingWorkload
     }
 }
 
-/// From reports to readings of about a second each.
+/// Combines reports into readings of about a second each.
 struct Observer {
     window: Window,
     skipped: usize,

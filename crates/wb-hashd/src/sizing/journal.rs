@@ -9,7 +9,6 @@ use wb_sys::{FileLock, LockError, PathError};
 
 use super::{Round, SizingConfig, SizingLine};
 
-/// Why a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
@@ -21,9 +20,8 @@ pub enum JournalError {
     #[error("{}:{line}: invalid line: {message}", path.display())]
     Damaged {
         path: PathBuf,
-        /// The number of the line, from 1.
+        /// From 1.
         line: usize,
-        /// What is wrong.
         message: String,
     },
     #[error("{}: the journal belongs to another configuration", path.display())]
@@ -39,11 +37,8 @@ pub struct SizingJournal {
 }
 
 impl SizingJournal {
-    /// Opens a journal, or creates it. Returns the configuration that it belongs to, if it has one, and its rounds. A torn
-    /// last line is removed.
-    ///
-    /// # Errors
-    /// If it cannot be read, is in use, or is damaged.
+    /// Opens or creates a journal, and returns its configuration, if it has one, and its rounds. A torn last line is
+    /// removed. Fails if the journal is in use or damaged.
     pub fn open(path: &Path) -> Result<(Self, Option<SizingConfig>, Vec<Round>), JournalError> {
         let failed = PathError::new("read", path);
         // Private, because it is also the lock.
@@ -71,15 +66,11 @@ impl SizingJournal {
         Ok((Self { path: path.to_owned(), lock, has_rounds: !rounds.is_empty() }, config, rounds))
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Appends a line, and waits until it is on the device.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn append(&mut self, line: &SizingLine) -> Result<(), JournalError> {
         let write = || {
             let text = serde_json::to_string(line)? + "\n";
@@ -92,10 +83,7 @@ impl SizingJournal {
         Ok(())
     }
 
-    /// Removes it if it has no rounds: there is nothing to resume.
-    ///
-    /// # Errors
-    /// If it cannot be removed.
+    /// Removes a journal without rounds: there is nothing to resume.
     pub fn remove_without_rounds(self) -> Result<(), JournalError> {
         if self.has_rounds {
             return Ok(());

@@ -7,7 +7,7 @@
 //!                                    (driver)        hashd, observed until a Window has converged
 //! ```
 //!
-//! What comes next depends on the finished rounds alone. So an interrupted sizing is resumed by replaying its journal.
+//! What comes next depends on the finished rounds alone, so an interrupted sizing is resumed by replaying its journal.
 //! The order of the rounds and their limits are those of rd-hashd (`--bench`) of resctl-demo, unless said otherwise.
 //!
 //! Start with [`SizingConfig`] and [`next_step`].

@@ -17,14 +17,13 @@ pub struct DisturbanceMonitor {
 }
 
 impl DisturbanceMonitor {
-    /// Begins a round of the workload with this process id.
+    /// `workload` is a process id.
     pub fn begin(root: &SysRoot, workload: u32) -> Self {
         let mut reader = TelemetryReader::new(root, None);
         let start = read(&mut reader, root, workload);
         Self { root: root.clone(), reader, workload, start }
     }
 
-    /// What disturbed it until now.
     pub fn end(mut self, is_cpu_faked: bool) -> Vec<DisturbanceMark> {
         let end = read(&mut self.reader, &self.root, self.workload);
         let marks = disturbance::compute(&self.start, &end, &Thresholds::default()).marks;
@@ -35,7 +34,7 @@ impl DisturbanceMonitor {
     }
 }
 
-/// The threads of the kernel count with the workload: it is for its sake that they swap and write back.
+/// The kernel's threads count with the workload: they swap and write back for its sake.
 fn read(reader: &mut TelemetryReader, root: &SysRoot, workload: u32) -> TelemetryReading {
     let (read_bytes, written_bytes) = reader.storage_io([workload]);
     let processes = tree::all(root);

@@ -9,7 +9,7 @@ use super::SizingConfig;
 use crate::HashdParams;
 use crate::size::format_size;
 
-/// A standard deviation with which addresses are uniform.
+/// Standard deviation with which addresses are practically uniform.
 const UNIFORM: f64 = 100.0;
 
 /// What a round is for
@@ -48,7 +48,6 @@ pub struct RoundPlan {
 }
 
 impl RoundPlan {
-    /// The parameters of hashd in this round.
     pub fn params(&self, config: &SizingConfig) -> HashdParams {
         let params = HashdParams {
             file_size_mean: self.hash_size,
@@ -138,10 +137,7 @@ pub struct SizingResult {
 }
 
 impl SizingResult {
-    /// The parameters as a file (TOML) for `--params`, with what they do not say as a comment.
-    ///
-    /// # Errors
-    /// If they cannot be written as TOML.
+    /// The parameters as a TOML file for `--params`, with the rest of the result as a comment.
     pub fn params_file(&self) -> Result<String, SizingError> {
         let Self { rounds, memory, .. } = self;
         let params = toml::to_string(&self.params)?;
@@ -181,30 +177,26 @@ pub enum SizingError {
         "round {number} does not belong to this configuration: expected the stage {expected:?} at a footprint of {fraction:.3}"
     )]
     RoundMismatch {
-        /// Its number, from 1.
+        /// From 1.
         number: usize,
-        /// The stage that the configuration requires.
         expected: Stage,
-        /// Its `mem-frac`.
+        /// `mem-frac`.
         fraction: f64,
     },
-    /// The CPU could not be measured, because memory does not even suffice for that.
+    /// Memory does not even suffice to measure the CPU.
     #[error("cannot measure the CPU: a footprint of {} was not sustained", format_size(*footprint))]
     NoMemory {
-        /// The footprint, in bytes.
+        /// Bytes.
         footprint: u64,
     },
     #[error("no footprint is sustained at {rps} requests per second, not even {}", format_size(*footprint))]
     NothingSustained {
-        /// Requests per second.
         rps: f64,
-        /// The smallest footprint that was tried, in bytes.
+        /// The smallest that was tried, in bytes.
         footprint: u64,
     },
-    /// The parameters cannot be written as TOML.
     #[error("cannot write the parameters: {0}")]
     Format(#[from] toml::ser::Error),
-    /// The workload could not be run.
     #[error(transparent)]
     Workload(#[from] crate::HashdError),
     #[error("the workload has ended: {message}")]

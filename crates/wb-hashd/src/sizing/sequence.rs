@@ -1,7 +1,5 @@
 //! The order of the rounds, as a pure function of those that are finished.
 //!
-//! It is written as if each round returned at once: [`Replay::measure`] takes the next finished round, and if there is none,
-//! the round that it asked for is the next one to run.
 
 use std::slice;
 
@@ -11,19 +9,19 @@ use super::{Round, RoundOutcome, RoundPlan, SizingConfig, SizingError, SizingRes
 use crate::params::HASH_TIME;
 use crate::{HashdParams, PAGE};
 
-/// Tolerance of the hash size and of the latency at saturation.
+/// Relative tolerance of the hash size and of the latency at saturation.
 const TOLERANCE: f64 = 0.05;
 const HASH_SIZE_ROUNDS: usize = 10;
 const RPS_MAX_ROUNDS: usize = 5;
-/// The footprint of the first two stages, as a fraction of the largest: four tenths of the machine's memory by default.
+/// Footprint of the first two stages as a fraction of the largest: four tenths of the machine's memory by default.
 const CPU_MEM_FRAC: f64 = 0.1;
-/// Step of a growing footprint.
+/// Step of a growing footprint, in `mem-frac`.
 const UP_STEP: f64 = 0.2;
 /// Loss of rate from which a footprint is too large while it grows, is bisected, and is refined.
 const UP_LOSS: f64 = 0.25;
 const BISECT_LOSS: f64 = 0.1;
 const REFINE_LOSS: f64 = 0.075;
-/// Bisection ends when its bounds are closer than this.
+/// Bisection ends when its bounds are closer than this, in `mem-frac`.
 const BISECT_RESOLUTION: f64 = 0.05;
 /// Steps of a refined footprint, relative to where it begins, down to half of that.
 const REFINE_STEP: f64 = 0.025;
@@ -31,26 +29,22 @@ const REFINE_STEP: f64 = 0.025;
 const MAX_CORRECTIONS: usize = 3;
 /// Repeats of one disturbed round.
 const REPEATS: usize = 2;
-/// The number of file chunks of a request is chosen so that it still meets its latency target if this fraction of them is
-/// read from a disk, each in this time (in seconds): so the number of I/Os does not depend on the CPU.
+/// The number of file chunks of a request is chosen so that it meets its latency target even if this fraction of them
+/// is read from a disk, each in this time in seconds. So the number of I/Os does not depend on the CPU.
 const DISK_READ_FRACTION: f64 = 0.2;
 const DISK_READ_TIME: f64 = 0.0025;
 
-/// What follows the finished rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SizingStep {
     Run(RoundPlan),
-    /// Nothing: the answer is found.
     Done(Box<SizingResult>),
 }
 
-/// Determines what follows the finished rounds of a resolved configuration.
-///
-/// # Errors
-/// If they are not the rounds of this configuration, or there is no answer.
+/// Determines what follows the finished rounds of a resolved configuration. Fails if they are not its rounds, or there
+/// is no answer.
 pub fn next_step(config: &SizingConfig, rounds: &[Round]) -> Result<SizingStep, SizingError> {
-    // The search is written as if each round returned at once: it takes the finished ones in order, and where they end
-    // is the round to run. So resuming is replaying, and a simulated machine tests all of it.
+    // The search is written as if each round returned at once: `Replay::measure` takes the finished rounds in order,
+    // and where they end is the round to run. So resuming is replaying, and a simulated machine tests all of it.
     match Replay::new(config, rounds).run() {
         Ok(result) => Ok(SizingStep::Done(Box::new(result))),
         Err(Pause::Next(plan)) => Ok(SizingStep::Run(plan)),
@@ -58,7 +52,6 @@ pub fn next_step(config: &SizingConfig, rounds: &[Round]) -> Result<SizingStep, 
     }
 }
 
-/// Why a replay does not go on.
 enum Pause {
     Next(RoundPlan),
     Failed(SizingError),
@@ -66,7 +59,6 @@ enum Pause {
 
 struct Replay<'a> {
     config: &'a SizingConfig,
-    /// Bytes.
     max_footprint: u64,
     all: &'a [Round],
     rest: slice::Iter<'a, Round>,
@@ -75,7 +67,6 @@ struct Replay<'a> {
     unconverged: Vec<Stage>,
 }
 
-/// The kind of requests, and the rate at which the footprint is sized.
 #[derive(Clone, Copy)]
 struct Load {
     hash_size: Bytes,
@@ -161,7 +152,6 @@ impl<'a> Replay<'a> {
         (pages / chunks.max(1.0)).ceil().clamp(1.0, 4096.0) as u32
     }
 
-    /// The rate at which the latency reaches its target.
     fn find_rps_max(&mut self, hash_size: Bytes, chunk_pages: u32) -> Result<f64, Pause> {
         if let Some(rps) = self.config.rps_max {
             return Ok(rps);
@@ -178,7 +168,7 @@ impl<'a> Replay<'a> {
         Ok(last.max(1.0))
     }
 
-    /// The smallest footprint known to be too large; `None` if even the whole one is not.
+    /// The smallest footprint known to be too large; `None` if even the whole one is sustained.
     fn find_saturation(&mut self, load: Load) -> Result<Option<f64>, Pause> {
         let mut sustained = vec![0.0];
         let mut saturated = None;
@@ -228,7 +218,8 @@ impl<'a> Replay<'a> {
         Ok(was_sustained)
     }
 
-    /// Measures the bound that was not measured last once more, because memory reacts late. Returns whether it was wrong.
+    /// Measures the bound that was not measured last once more, because memory reacts late. Returns whether it was
+    /// wrong.
     fn correct_bound(
         &mut self,
         load: Load,
@@ -265,7 +256,7 @@ impl<'a> Replay<'a> {
         Err(Pause::Failed(SizingError::NothingSustained { rps: load.rps_max, footprint: self.footprint(mem_frac) }))
     }
 
-    /// The part of the rate that is lost with this footprint; all of it if it could not be run.
+    /// The lost part of the rate; all of it if the footprint could not be run.
     fn loss(&mut self, stage: Stage, load: Load, mem_frac: f64) -> Result<f64, Pause> {
         let Load { hash_size, chunk_pages, rps_max } = load;
         let round = self.measure(RoundPlan { stage, hash_size, chunk_pages, rps_max: Some(rps_max), mem_frac })?;
@@ -279,7 +270,6 @@ impl<'a> Replay<'a> {
         RoundPlan { stage, hash_size, chunk_pages, rps_max: None, mem_frac: CPU_MEM_FRAC }
     }
 
-    /// Rate and latency of a round whose footprint has to be sustained.
     fn measure_cpu(&mut self, plan: RoundPlan) -> Result<(f64, f64), Pause> {
         let footprint = self.footprint(plan.mem_frac);
         match self.measure(plan)?.outcome {
@@ -312,7 +302,6 @@ impl<'a> Replay<'a> {
         unreachable!("rounds are not repeated without end")
     }
 
-    /// The last round that was taken is not the one that was expected.
     fn mismatch(&self, expected: &RoundPlan) -> Pause {
         let number = self.all.len() - self.rest.len();
         Pause::Failed(SizingError::RoundMismatch { number, expected: expected.stage, fraction: expected.mem_frac })

@@ -1,22 +1,20 @@
-//! When a round has been observed long enough: the rate, or the latency, does not change any more.
+//! When a round has been observed long enough: its rate, or its latency, has converged.
 //!
-//! Once a second, a line is fitted to the last readings (least squares). It has converged if it is nearly level, if the
-//! deviations from it do not grow or shrink, and if its slopes of the last seconds do not all have one sign.
+//! Once a second, a line is fitted to the last readings (least squares). The figure has converged if the line is nearly
+//! level, the deviations from it neither grow nor shrink, and its slopes of the last seconds do not all have one sign.
 
 use std::collections::VecDeque;
 
 use super::{RoundOutcome, Stage};
 
-/// What was measured in a period of a second.
+/// Figures of a period of about a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
-    /// Requests per second.
     pub rps: f64,
-    /// The controlled quantile of the latency, in seconds.
+    /// Controlled quantile, in seconds.
     pub latency: f64,
 }
 
-/// The figure that has to converge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Figure {
     Rps,
@@ -27,7 +25,7 @@ enum Figure {
 #[derive(Clone, Copy, Debug)]
 struct WindowRule {
     figure: Figure,
-    /// Readings that are looked at, and averaged.
+    /// Readings that are fitted, and averaged.
     period: usize,
     /// How often among them the figure must have converged.
     converges: usize,
@@ -36,7 +34,7 @@ struct WindowRule {
     /// Maximum slope, and slope of the deviations, per reading and relative to the mean.
     slope: f64,
     error_slope: f64,
-    /// Whether a rate that is nearly full, or far from it, ends the window early.
+    /// A rate that is nearly full, or far from it, ends the window early.
     ends_early: bool,
 }
 
@@ -78,9 +76,9 @@ impl WindowRule {
     }
 }
 
-/// A rate that is at least this part of the target and does not fall is full.
+/// A rate of at least this part of the target that does not fall is full.
 const FULL: f64 = 0.95;
-/// A rate that falls and is less than this part of the target will not recover.
+/// A falling rate of less than this part of the target will not recover.
 const HOPELESS: f64 = 0.5;
 /// Slopes within this, relative to the mean, have no sign.
 const LEVEL: f64 = 1e-4;
@@ -98,7 +96,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// A window of a stage, with the rate that it is to reach. `scale` multiplies its lengths.
+    /// `target` is the rate to reach; `scale` multiplies the lengths of the window.
     pub fn new(stage: Stage, target: Option<f64>, scale: f64) -> Self {
         Self {
             rule: WindowRule::new(stage, scale),
@@ -111,7 +109,7 @@ impl Window {
         }
     }
 
-    /// Adds a reading; the outcome, if it was the last one.
+    /// Returns the outcome if this was the last reading.
     pub fn push(&mut self, reading: Reading) -> Option<RoundOutcome> {
         let period = self.rule.period;
         self.count += 1;
@@ -169,7 +167,6 @@ impl Window {
         self.readings.iter().map(|reading| figure.of(reading)).sum::<f64>() / self.readings.len() as f64
     }
 
-    /// The means of the last period.
     fn outcome(&self, is_converged: bool) -> RoundOutcome {
         RoundOutcome::Measured {
             rps: self.mean(Figure::Rps),
@@ -189,7 +186,6 @@ impl Figure {
     }
 }
 
-/// Whether a figure has been going one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Streak {
     None,
@@ -219,14 +215,12 @@ impl Line {
         Some(Self { slope, start: mean - slope * middle })
     }
 
-    /// The mean distance of the values from the line.
     fn mean_deviation(&self, values: &[f64]) -> f64 {
         let distance = |(index, value): (usize, &f64)| (value - (self.start + self.slope * index as f64)).abs();
         values.iter().enumerate().map(distance).sum::<f64>() / values.len() as f64
     }
 }
 
-/// Appends a value, and forgets the oldest one beyond `length`.
 fn push_within<T>(values: &mut VecDeque<T>, value: T, length: usize) {
     values.push_back(value);
     if values.len() > length {

@@ -32,7 +32,7 @@ struct Report {
     benchmarks: Vec<Entry>,
 }
 
-/// Reads the entries. A counter may have the name of a field, which the library writes before it.
+/// A counter may have the name of a field, which the library writes before it.
 fn entries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::Error> {
     let entries = Vec::<FirstOfEach>::deserialize(deserializer)?;
     let entry = |FirstOfEach { fields, repeated }| {
@@ -41,10 +41,9 @@ fn entries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::
     entries.into_iter().map(entry).collect()
 }
 
-/// An object, of which the first of several fields of one name counts.
+/// An object; of several fields of one name the first counts.
 struct FirstOfEach {
     fields: Map<String, Value>,
-    /// The names of the further ones.
     repeated: Vec<String>,
 }
 
@@ -91,7 +90,6 @@ struct Context {
     further: BTreeMap<String, Value>,
 }
 
-/// A repetition, or an aggregate over repetitions.
 #[derive(Deserialize)]
 struct Entry {
     name: String,
@@ -114,7 +112,7 @@ struct Entry {
     error_occurred: bool,
     error_message: Option<String>,
     skip_message: Option<String>,
-    /// A text, written after the counters.
+    /// Written after the counters.
     label: Option<Value>,
     /// Counters that have the name of a field.
     #[serde(skip)]
@@ -125,7 +123,7 @@ struct Entry {
     real_coefficient: LenientNumber,
     #[serde(default)]
     cpu_coefficient: LenientNumber,
-    /// The root mean square error of a fit, as a share.
+    /// Root mean square error of a fit, as a share.
     #[serde(default)]
     rms: LenientNumber,
     #[serde(flatten)]
@@ -141,7 +139,6 @@ const STANDARD_CONTEXT: [&str; 3] = ["caches", "load_avg", "json_schema_version"
 /// Suffixes that mark aggregates in reports of versions before 1.5.
 const AGGREGATE_SUFFIXES: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
 
-/// Aggregates that may stand for repetitions.
 const MEDIAN: &str = "median";
 const MEAN: &str = "mean";
 
@@ -149,7 +146,6 @@ const MEAN: &str = "mean";
 const BIG_O: &str = "BigO";
 const RMS: &str = "RMS";
 
-/// The format.
 pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
     system_properties: &["host"],
     other_forms: &[
@@ -164,7 +160,6 @@ pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
     )
 });
 
-/// Parses a report.
 fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let Report { context, benchmarks } = json::parse_document(FORMAT, text)?;
     let mut foreign = ForeignResults::default();
@@ -192,7 +187,7 @@ fn read(text: &str) -> Result<ForeignResults, ReadError> {
     foreign.require_cells("benchmarks")
 }
 
-/// Notes on fits of complexity, which are computed from benchmarks that are imported.
+/// The fits are computed from benchmarks that are imported.
 fn complexities(benchmarks: &[Entry]) -> Vec<String> {
     let of_kind = |kind| benchmarks.iter().filter(move |entry| entry.aggregate() == Some(kind));
     let describe = |fit: &Entry| {
@@ -209,11 +204,9 @@ fn complexities(benchmarks: &[Entry]) -> Vec<String> {
     of_kind(BIG_O).map(describe).collect()
 }
 
-/// Entries of one benchmark, with their positions in the report.
 type Repetitions<'a> = Vec<(usize, &'a Entry)>;
 
-/// Groups the repetitions of each benchmark. Several benchmarks of one name differ in their family, or one follows the
-/// other in a merged report.
+/// Several benchmarks of one name differ in their family, or one follows the other in a merged report.
 fn group_repetitions(benchmarks: &[Entry]) -> Result<Vec<Repetitions<'_>>, ReadError> {
     let mut all: Vec<Repetitions<'_>> = Vec::new();
     let mut latest: BTreeMap<Registration<'_>, usize> = BTreeMap::new();
@@ -230,7 +223,7 @@ fn group_repetitions(benchmarks: &[Entry]) -> Result<Vec<Repetitions<'_>>, ReadE
     Ok(all)
 }
 
-/// The median of each benchmark of which the report has only aggregates; the mean if it has no median.
+/// Median of each benchmark of which the report has only aggregates; the mean if it has no median.
 fn only_aggregates(benchmarks: &[Entry]) -> Vec<Repetitions<'_>> {
     let of = |kind: Option<&str>| -> BTreeSet<Registration<'_>> {
         benchmarks.iter().filter(|entry| entry.aggregate() == kind).map(Entry::registration).collect()
@@ -250,7 +243,7 @@ fn only_aggregates(benchmarks: &[Entry]) -> Vec<Repetitions<'_>> {
 type Registration<'a> = (&'a str, Option<u64>, Option<u64>);
 
 impl Context {
-    /// Adds the description of the machine, and returns the executable's name.
+    /// Returns the executable's name.
     fn describe(&self, foreign: &mut ForeignResults) -> Option<String> {
         foreign.machine.facts.hostname = self.host_name.clone().unwrap_or_default();
         foreign.add_provenance("host", self.host_name.as_ref());
@@ -278,7 +271,7 @@ impl Context {
 }
 
 impl Entry {
-    /// Name of the benchmark with its arguments, without the suffix of an aggregate.
+    /// Name with arguments, without the suffix of an aggregate.
     fn benchmark(&self) -> &str {
         let without_suffix =
             || AGGREGATE_SUFFIXES.iter().find_map(|suffix| self.name.strip_suffix(suffix)).unwrap_or(&self.name);
@@ -289,7 +282,7 @@ impl Entry {
         (self.benchmark(), self.family_index, self.per_family_instance_index)
     }
 
-    /// Kind of an aggregate, such as `mean`; none of a repetition.
+    /// Kind of an aggregate, such as `mean`; none for a repetition.
     fn aggregate(&self) -> Option<&str> {
         let by_suffix = || {
             let suffix = AGGREGATE_SUFFIXES.iter().find(|suffix| self.name.ends_with(**suffix));
@@ -302,7 +295,7 @@ impl Entry {
         }
     }
 
-    /// Whether it is of the next benchmark, after all repetitions of one with the same name and family.
+    /// Whether the entry is of the next benchmark, after all repetitions of one with the same name and family.
     fn follows_whole(&self, position: usize, repetitions: &Repetitions<'_>) -> Result<bool, ReadError> {
         let Some(index) = self.repetition_index else {
             // Versions before 1.5 do not number repetitions, which follow one another.
@@ -321,7 +314,6 @@ impl Entry {
         }
     }
 
-    /// Nanoseconds of its unit of time.
     fn time_unit(&self) -> Result<f64, ReadError> {
         match self.time_unit.as_deref() {
             None | Some("ns") => Ok(1.0),
@@ -383,7 +375,7 @@ fn malformed(reason: String) -> ReadError {
     ReadError::Malformed { format: FORMAT, reason }
 }
 
-/// Metric of a counter. Only the names of custom counters are known, so they have no direction.
+/// Only the names of custom counters are known, so they have no direction.
 fn counter_metric(name: &str) -> Metric {
     match name {
         "bytes_per_second" => Metric::throughput(name, "B/s"),
@@ -394,8 +386,7 @@ fn counter_metric(name: &str) -> Metric {
     }
 }
 
-/// Adds the axes in a benchmark's name: `BM_Copy/8/threads:2` is the benchmark `BM_Copy` with the argument 8 and two
-/// threads.
+/// `BM_Copy/8/threads:2` is the benchmark `BM_Copy` with the argument 8 and two threads.
 fn add_axes(cell: &mut ForeignCell, benchmark: &str) {
     let mut name: Vec<&str> = Vec::new();
     let mut arguments = 0;

@@ -22,7 +22,6 @@ struct Export {
     results: Vec<Command>,
 }
 
-/// A command, or its given name.
 #[derive(Deserialize)]
 struct Command {
     command: String,
@@ -36,7 +35,6 @@ struct Command {
     parameters: BTreeMap<String, Value>,
 }
 
-/// The format.
 pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
     other_forms: &[(&["command,mean,stddev,median,user,system,min,max"], "hyperfine --export-json FILE")],
     ..FormatDefinition::json("hyperfine", 3, is_export, |text, _| read(text))
@@ -49,7 +47,6 @@ fn is_export(text: &str) -> bool {
         || (has("\"results\"") && has("\"command\"") && (has("\"mean\"") || has("\"times\"")))
 }
 
-/// Parses an export.
 fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let Export { results } = json::parse_document(FORMAT, text)?;
     let mut foreign = ForeignResults::default();
@@ -89,8 +86,8 @@ fn read(text: &str) -> Result<ForeignResults, ReadError> {
 }
 
 impl Command {
-    /// Why all times are rejected, if one is 0: hyperfine subtracts the time of starting its shell, and takes 0 for a run that
-    /// is shorter. The mean of the other runs alone would be too large.
+    /// Why all times are rejected if one is 0: hyperfine subtracts the time of starting its shell, and takes 0 for a
+    /// run that is shorter. The mean of the other runs alone would be too large.
     fn rejection(&self) -> Option<String> {
         let zeros = self.times.iter().filter(|time| time.0 == Some(0.0)).count();
         let of = self.times.len();
@@ -126,7 +123,7 @@ impl Command {
     }
 }
 
-/// The signal that ended a command, by the exit status that hyperfine and shells report for it: 128 and its number.
+/// Hyperfine and shells report a signal as the exit status 128 and its number.
 fn signal(exit_status: i32) -> Option<i32> {
     const MAX_SIGNAL: i32 = 64;
     Some(exit_status - 128).filter(|signal| (1..=MAX_SIGNAL).contains(signal))

@@ -41,7 +41,7 @@ struct Parameters {
 struct Client {
     client_hostname: Option<Value>,
     mean: LenientNumber,
-    /// Standard deviation in percent of the mean.
+    /// In percent of the mean.
     stddevpct: LenientNumber,
     samples: Option<Vec<SampleValue>>,
 }
@@ -52,7 +52,7 @@ struct SampleValue {
     value: LenientNumber,
 }
 
-/// Parameters that are not part of the definition: names and evaluation of results, and machines.
+/// Parameters that do not define a cell: names and evaluation of results, and machines.
 const NON_DEFINING_PARAMETERS: [&str; 12] = [
     "uid",
     "primary_metric",
@@ -68,7 +68,6 @@ const NON_DEFINING_PARAMETERS: [&str; 12] = [
     "description",
 ];
 
-/// The format.
 pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
     opening: '[',
     ..FormatDefinition::json(
@@ -115,13 +114,12 @@ fn read(text: &str, include_incorrect: bool) -> Result<ForeignResults, ReadError
     foreign.require_cells("iterations")
 }
 
-/// Test of a benchmark, and a summary.
 pub(crate) fn test(benchmark: &str) -> (TestName, String) {
     (test_name("pbench", benchmark), format!("{}, as pbench measured it", slug(benchmark)))
 }
 
 impl IterationData {
-    /// Creates a cell without samples. Parameters of the second and further benchmarks are prefixed with its number.
+    /// Parameters of the second and further benchmarks are prefixed with the benchmark's number.
     fn cell(&self, name: &str) -> ForeignCell {
         let param_of_first =
             |name: &str| self.parameters.benchmark.first().and_then(|first| first.get(name)).map(to_plain_text);
@@ -143,7 +141,7 @@ impl IterationData {
         cell
     }
 
-    /// Adds the metadata of the run that run-perf records in each iteration.
+    /// Adds the metadata of the run, which run-perf records in each iteration.
     fn describe_run(&self, foreign: &mut ForeignResults) {
         for (name, value) in self.parameters.user.iter().flatten() {
             match (name.as_str(), value) {
@@ -163,7 +161,7 @@ impl IterationData {
         }
     }
 
-    /// pbench's samples. For a metric without samples, the first sample has its mean and standard deviation.
+    /// For a metric without samples, the first sample has its mean and standard deviation.
     fn samples(&self, index: usize) -> Vec<ForeignSample> {
         let all = self.metrics();
         let count = all.iter().map(|(_, client)| client.samples().len().max(1)).max().unwrap_or(0);
@@ -188,8 +186,8 @@ impl IterationData {
         if samples.iter().all(|sample| sample.readings.is_empty()) { Vec::new() } else { samples }
     }
 
-    /// Metrics with values over all clients. The metrics that the iteration names are primary. If it names none, the
-    /// first metric is primary, which is a throughput if there is any.
+    /// Values over all clients. Metrics that the iteration names are primary; if it names none, the first, which is a
+    /// throughput if there is any.
     fn metrics(&self) -> Vec<(Metric, &Client)> {
         let names = self.parameters.benchmark.iter().filter_map(|benchmark| benchmark.get("primary_metric"));
         let primary: Vec<String> = names.map(to_plain_text).collect();
@@ -213,7 +211,6 @@ impl Client {
     }
 }
 
-/// Metric by pbench's name.
 fn metric(class: Class, name: &str) -> Metric {
     let unit = match name {
         "Gb_sec" => "Gbit/s",
@@ -232,7 +229,7 @@ fn metric(class: Class, name: &str) -> Metric {
     }
 }
 
-/// Converts a command to a line; run-perf records it as a Python list.
+/// Converts a command, which run-perf records as a Python list, to a line.
 fn command_line(text: &str) -> String {
     match text.strip_prefix("['").and_then(|rest| rest.strip_suffix("']")) {
         Some(words) => words.replace("', '", " "),
@@ -240,7 +237,7 @@ fn command_line(text: &str) -> String {
     }
 }
 
-/// Adds the environment of workers as collected by run-perf: by position of the test, by worker, by section.
+/// Adds the environments that run-perf collected: by position of the test, by worker, by section.
 fn describe_workers(foreign: &mut ForeignResults, workers: &serde_json::Map<String, Value>) {
     let mut hosts: Vec<&str> = Vec::new();
     let groups = workers.values().filter_map(Value::as_object);

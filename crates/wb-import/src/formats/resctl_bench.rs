@@ -32,7 +32,7 @@ struct Spec {
     kind: String,
     id: Option<String>,
     passive: Option<String>,
-    /// Properties of the bench, then of each of its stages.
+    /// Of the bench, then of each of its stages.
     #[serde(default)]
     props: Vec<BTreeMap<String, String>>,
 }
@@ -71,7 +71,6 @@ struct Storage {
     mem_usage: LenientNumber,
     #[serde(default)]
     mem_size: LenientNumber,
-    /// Latencies of reads and of writes.
     #[serde(default)]
     iolat: Vec<Latencies>,
 }
@@ -124,7 +123,7 @@ struct MemHog {
     iolat: Vec<Latencies>,
 }
 
-/// The figures of the model of a device, all of which decide.
+/// Figures of the model of a device, all of which decide.
 const MODEL: [(&str, &str); 6] = [
     ("rbps", "B/s"),
     ("rseqiops", "ops/s"),
@@ -134,7 +133,6 @@ const MODEL: [(&str, &str); 6] = [
     ("wrandiops", "ops/s"),
 ];
 
-/// The format.
 pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
     opening: '[',
     ..FormatDefinition::json(
@@ -145,7 +143,6 @@ pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
     )
 });
 
-/// Parses a result.
 fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let jobs: Vec<Job> = json::parse_document(FORMAT, text)?;
     let mut foreign = ForeignResults::default();
@@ -215,7 +212,6 @@ impl Job {
         sample
     }
 
-    /// The cell of the bench with its properties.
     fn cell(&self) -> ForeignCell {
         let Spec { kind, id, passive, props } = &self.spec;
         let summary = format!("the bench {kind} of resctl-bench");
@@ -306,7 +302,6 @@ impl MemHog {
     }
 }
 
-/// A ratio that is better if it is higher.
 fn ratio(name: &str) -> Metric {
     Metric::throughput(name, "")
 }
@@ -317,7 +312,7 @@ fn require(sample: &mut ForeignSample, name: &str, value: LenientNumber) {
     }
 }
 
-/// Adds latencies over all requests (`cum`) of each kind.
+/// Latencies over all requests (`cum`) of each kind.
 fn push_latencies(sample: &mut ForeignSample, latencies: &[Latencies]) {
     for (kind, percentiles) in ["read", "write"].iter().zip(latencies) {
         let cumulative = |values: &BTreeMap<String, LenientNumber>| values.get("cum").and_then(|value| value.0);

@@ -1,11 +1,10 @@
 //! The expected GOSA after any number of iterations, in closed form.
 //!
-//! With the benchmark's coefficients one iteration is a damped Jacobi step for Laplace's equation
-//! with fixed boundaries, so the residual obeys r' = (1 − ω + ω·G) r, where G averages the six
-//! neighbours and r is zero on the boundary. The initial residual is the constant 1/(3(I−1)²),
-//! since p = (i/(I−1))². G's eigenvectors are products of sines; along one axis of `m` points
-//! mode `a` has the eigenvalue cos θ with θ = πa/(m−1), and a constant has the squared component
-//! 2/(m−1)·cot²(θ/2) for odd `a` and none for even. Hence
+//! With the benchmark's coefficients one iteration is a damped Jacobi step for Laplace's equation with fixed
+//! boundaries, so the residual obeys r' = (1 − ω + ω·G) r, where G averages the six neighbours and r is zero on the
+//! boundary. The initial residual is the constant 1/(3(I−1)²), since p = (i/(I−1))². G's eigenvectors are products of
+//! sines; along one axis of `m` points mode `a` has the eigenvalue cos θ with θ = πa/(m−1), and a constant has the
+//! squared component 2/(m−1)·cot²(θ/2) for odd `a` and none for even. Hence
 //!
 //!   GOSA(n) = r₀² Σ C_a C_b C_c λ^(2(n−1)),  λ = 1 − ω + ω(cos θ_a + cos θ_b + cos θ_c)/3
 //!
@@ -88,7 +87,7 @@ fn tolerance(grid: Grid, expected: f64) -> Option<f64> {
     (tolerance < 0.1).then_some(tolerance)
 }
 
-/// The constant part with a margin: twice its value on XL.
+/// The constant part of the tolerance with a margin: twice its value on XL.
 pub(super) fn steady_tolerance(grid: Grid) -> f64 {
     match grid {
         Grid::XS | Grid::S | Grid::M => 0.0015,

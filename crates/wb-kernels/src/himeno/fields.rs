@@ -24,7 +24,6 @@ pub(super) enum Field {
     Wrk1,
 }
 
-/// The first array in memory.
 pub(super) const FIRST_FIELD: Field = Field::Wrk2;
 const FIELDS: usize = 14;
 /// `f32` in a cache line.
@@ -39,10 +38,10 @@ pub(super) struct Strides {
 }
 
 impl Strides {
-    /// The layout of a grid. A row has as many elements as points and is aligned so that its first *interior* point
-    /// begins a cache line: vectors of the inner loop never straddle two lines, and the boundary point before it is at
-    /// the end of the previous line. Planes and arrays are offset against each other, so that the 22 streams of the
-    /// stencil do not collide in the same few cache sets.
+    /// A row has as many elements as points and is aligned so that its first *interior* point begins a cache line:
+    /// vectors of the inner loop never straddle two lines, and the boundary point before it is at the end of the
+    /// previous line. Planes and arrays are offset against each other, so that the 22 streams of the stencil do not
+    /// collide in the same few cache sets.
     pub(super) const fn new(grid: Grid) -> Self {
         let [planes, rows, points] = grid.extent();
         let page = 1024;
@@ -54,7 +53,6 @@ impl Strides {
     }
 }
 
-/// The arrays with their layout.
 #[derive(Debug)]
 pub(super) struct Fields {
     pub(super) memory: MappedMemory,

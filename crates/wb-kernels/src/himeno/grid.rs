@@ -20,13 +20,11 @@ pub enum Grid {
     XL,
 }
 
-/// A name that is not that of a grid size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown grid `{0}`: expected one of XS, S, M, L, XL")]
 pub struct UnknownGrid(pub String);
 
 impl Grid {
-    /// Every size, from smallest to largest.
     pub const ALL: [Self; 5] = [Self::XS, Self::S, Self::M, Self::L, Self::XL];
 
     /// Number of planes, of rows in a plane, and of points in a row.
@@ -41,14 +39,13 @@ impl Grid {
         }
     }
 
-    /// Number of points that an iteration updates: all but the boundary.
+    /// All points but the boundary.
     #[must_use]
     pub fn interior_points(self) -> u64 {
         self.extent().iter().map(|&length| length as u64 - 2).product()
     }
 
-    /// Floating-point operations of one iteration: 34 for each interior point, the count that the original benchmark
-    /// uses.
+    /// 34 for each interior point, the count that the original benchmark uses.
     #[must_use]
     pub fn flops_per_iteration(self) -> u64 {
         34 * self.interior_points()

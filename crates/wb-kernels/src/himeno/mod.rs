@@ -1,5 +1,5 @@
-//! Himeno: Jacobi iterations of a 19-point stencil over 14 arrays in 32 bits (R. Himeno, RIKEN,
-//! 1996). Bound by memory bandwidth once the arrays exceed the caches.
+//! Himeno: Jacobi iterations of a 19-point stencil over 14 arrays in 32 bits (R. Himeno, RIKEN, 1996). Bound by memory
+//! bandwidth once the arrays exceed the caches.
 //!
 //! An iteration is as the benchmark defines it: every interior point of `wrk2` is computed from `p` with all twelve
 //! coefficient arrays read from memory, then `wrk2` is copied back to `p` in a second pass. The passes are neither

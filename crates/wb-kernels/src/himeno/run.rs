@@ -77,13 +77,9 @@ pub struct Checkpoint {
     pub gosa_check: Option<GosaCheck>,
 }
 
-/// Iterations after which GOSA is recorded.
 const CHECKPOINTS: [u64; 5] = [1, 3, 64, 100, 200];
 
-/// Runs himeno on its own threads and returns a report. Every run starts from the benchmark's initial state.
-///
-/// # Errors
-/// An instruction set or a CPU that is not available, or too little memory.
+/// Every run starts from the benchmark's initial state.
 pub fn run(config: &Config) -> Result<HimenoReport, Error> {
     config.isa.require()?;
     cpus::check_available(&config.cpus)?;
@@ -117,7 +113,6 @@ pub fn run(config: &Config) -> Result<HimenoReport, Error> {
     })
 }
 
-/// GOSA over the sweeps: the last value, the checkpoints, and the number of rises.
 #[derive(Clone, Copy, Debug)]
 struct GosaHistory {
     grid: Grid,
@@ -152,7 +147,6 @@ impl GosaHistory {
 #[repr(align(128))]
 struct PartialSum(AtomicU64);
 
-/// The arrays, the loops, and the threads' partial sums.
 struct Solver<'a> {
     fields: &'a Fields,
     sweep: Sweep,

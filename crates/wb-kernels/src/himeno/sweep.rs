@@ -11,7 +11,6 @@ use std::ops::Range;
 /// Relaxation factor of the benchmark.
 const OMEGA: f32 = 0.8;
 
-/// The loops of one instruction set.
 #[derive(Clone, Copy)]
 pub(super) struct Sweep {
     compute: unsafe fn(&Fields, Range<usize>) -> f64,
@@ -172,8 +171,8 @@ unsafe fn compute_row<L: Lanes, S: Shape>(row: *mut f32, from: usize, to: usize)
 /// streams; software prefetching gained 20 % on grid S, which is read from the last-level cache.
 const PREFETCH_DISTANCE: usize = 8 * LINE;
 
-/// Prefetches the line of each array, and of `p` the one that the stencil reaches first. A hint: it reads nothing, and
-/// any address is valid.
+/// Prefetches the line of each array, and of `p` the one that the stencil reaches first. Any address is valid: a
+/// prefetch is a hint that reads nothing.
 #[inline(always)]
 fn prefetch_streams<S: Shape>(here: *mut f32) {
     use Field::*;

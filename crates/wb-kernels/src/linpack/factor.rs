@@ -1,16 +1,14 @@
-//! Recursive factorization of one block of columns, so that most of its work is multiplication too.
-//!
-//! S. Toledo, "Locality of reference in LU decomposition with partial pivoting" (1997).
+//! Recursive factorization of one block of columns, so that most of its work is multiplication too: S. Toledo,
+//! "Locality of reference in LU decomposition with partial pivoting" (1997).
 
 use super::kernel::Kernels;
 use super::matrix::MatrixMut;
 use super::panel::{MAX_PANEL_WIDTH, Panel, swap_rows};
 use crate::{Error, HugePagePolicy};
 
-/// Up to this number of columns, columns are eliminated one by one.
+/// Up to this number, columns are eliminated one by one.
 const BASE_COLUMNS: usize = 8;
 
-/// Factors blocks of columns: the kernels and the workspace of one thread.
 pub(super) struct Factorizer {
     kernels: Kernels,
     half: Panel,
@@ -25,13 +23,12 @@ impl Factorizer {
         Panel::bytes(kernels, rows, MAX_PANEL_WIDTH / 2)
     }
 
-    /// As [`Panel::prefault`].
     pub(super) fn prefault(&mut self) {
         self.half.prefault();
     }
 
-    /// Factors a block of columns in place, L below the diagonal and U on and above it, and
-    /// writes its row exchanges, counted from the block's top.
+    /// Factors a block of columns in place, L below the diagonal and U on and above it, and writes its row exchanges,
+    /// counted from the block's top.
     pub(super) fn factor(&mut self, mut block: MatrixMut<'_>, exchanges: &mut [usize], scratch: &mut [f64]) {
         if block.cols() <= BASE_COLUMNS {
             return eliminate(&self.kernels, block, exchanges);

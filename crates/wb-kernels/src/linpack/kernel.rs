@@ -1,5 +1,3 @@
-//! The inner loops of each instruction set and the layout of their operands.
-
 use super::loops::{eliminate, multiply, solve};
 use super::matrix::MatrixMut;
 use crate::Isa;
@@ -7,9 +5,9 @@ use crate::Isa;
 /// The inner loops of one instruction set and the layout of their operands.
 #[derive(Clone, Copy)]
 pub(super) struct Kernels {
-    /// Rows of a tile: a sliver of A holds this many rows, column after column.
+    /// Of a tile: a sliver of A holds this many rows, column after column.
     pub(super) rows: usize,
-    /// Columns of a tile: a sliver of B holds this many columns, row after row.
+    /// Of a tile: a sliver of B holds this many columns, row after row.
     pub(super) cols: usize,
     /// Rows that are solved at once: a triangle is stored in groups of this many rows.
     pub(super) group: usize,
@@ -22,7 +20,6 @@ pub(super) struct Kernels {
 const LARGEST_TILE: usize = 24 * 8;
 
 impl Kernels {
-    /// The inner loops of an instruction set that this CPU has.
     pub(super) fn new(isa: Isa) -> Self {
         assert!(isa.require().is_ok(), "the caller checks the instruction set");
         match isa {
@@ -36,9 +33,7 @@ impl Kernels {
         }
     }
 
-    /// `c −= a·b` for a tile at (`row`, `col`) of `c`, clipped to `c`.
-    ///
-    /// `a` and `b` are slivers of `depth` steps.
+    /// `c −= a·b` for a tile at (`row`, `col`) of `c`, clipped to `c`; `a` and `b` are slivers of `depth` steps.
     #[inline]
     pub(super) fn multiply(&self, depth: usize, a: &[f64], b: &[f64], c: &mut MatrixMut<'_>, row: usize, col: usize) {
         assert!(a.len() >= depth * self.rows && b.len() >= depth * self.cols);
@@ -58,8 +53,8 @@ impl Kernels {
         }
     }
 
-    /// Solves L·x = b in place for a sliver of `depth` rows (a multiple of `group`), where L has
-    /// ones on its diagonal and is stored in groups of rows.
+    /// Solves L·x = b in place for a sliver of `depth` rows (a multiple of `group`), where L has ones on its diagonal
+    /// and is stored in groups of rows.
     pub(super) fn solve(&self, depth: usize, triangle: &[f64], sliver: &mut [f64]) {
         assert!(depth.is_multiple_of(self.group) && sliver.len() >= depth * self.cols);
         assert!(triangle.len() >= self.triangle_len(depth));
@@ -73,9 +68,8 @@ impl Kernels {
         groups * (groups + 1) / 2 * self.group * self.group
     }
 
-    /// `target −= Σ factors[p]·columns[p]`; returns the largest magnitude of the result.
-    ///
-    /// Fastest with a few columns at a time: each is a stream for the hardware prefetcher.
+    /// `target −= Σ factors[p]·columns[p]`; returns the largest magnitude of the result. Fastest with a few columns at
+    /// a time: each is a stream for the hardware prefetcher.
     pub(super) fn eliminate(&self, columns: &MatrixMut<'_>, factors: &[f64], target: &mut [f64]) -> f64 {
         assert!(columns.cols() >= factors.len() && columns.rows() >= target.len());
         let first = if factors.is_empty() { &[] } else { columns.col(0) };

@@ -1,9 +1,9 @@
-//! The three inner loops, for any vector. They are compiled once for every instruction set, inlined
-//! into the functions of `kernel` that enable it.
+//! The three inner loops, compiled for the vector of each instruction set: they are inlined into the functions of
+//! `kernel` that enable it.
 //!
-//! The first follows K. Goto and R. van de Geijn, "Anatomy of high-performance matrix
-//! multiplication" (2008): a tile of the result stays in registers while a sliver of A (rows side
-//! by side) and a sliver of B (columns side by side) stream past it.
+//! The first follows K. Goto and R. van de Geijn, "Anatomy of high-performance matrix multiplication" (2008): a tile of
+//! the result stays in registers while a sliver of A (rows side by side) and a sliver of B (columns side by side)
+//! stream past it.
 //!
 //! They are our own because the LU of the library at hand was no faster than OpenBLAS on one thread, and slower on two.
 

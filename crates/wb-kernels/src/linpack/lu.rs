@@ -1,9 +1,9 @@
 //! LU factorization with partial pivoting and solve, by a thread team.
 //!
 //! Right-looking with look-ahead, as HPL does it (A. Petitet et al., netlib.org/benchmark/hpl): while most threads
-//! update the columns on the right, one of them factors the next block of columns, so that the others seldom wait for it.
-//! The right-hand side is updated along as an additional column; only the back substitution remains at the end. So L is not
-//! needed again, and rows on the left of a block are not exchanged.
+//! update the columns on the right, one of them factors the next block of columns, so that the others seldom wait for
+//! it. The right-hand side is updated along as an additional column, so only the back substitution remains at the end,
+//! L is not needed again, and rows on the left of a block are not exchanged.
 
 use super::factor::Factorizer;
 use super::kernel::Kernels;
@@ -16,8 +16,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-/// Columns of the widest strip, the unit of work of one thread: its solved rows, of the widest panel, fit into a second-level
-/// cache of 512 KiB.
+/// Columns of the widest strip, the unit of work of one thread: its solved rows, of the widest panel, fit into a
+/// second-level cache of 512 KiB.
 const MAX_STRIP_WIDTH: usize = 240;
 /// Columns of the narrowest strip, except at the right edge.
 const MIN_STRIP_WIDTH: usize = 48;
@@ -32,19 +32,17 @@ pub(super) struct Workspace {
     steps: Vec<FactorStep>,
     /// The panel that is applied and the one that is being factored, alternating.
     panels: [RwLock<Panel>; 2],
-    /// One per thread.
     thread_workspaces: Vec<Mutex<ThreadWorkspace>>,
 }
 
 /// One block of columns: factored during the previous step, applied in this one.
 struct FactorStep {
     cols: Range<usize>,
-    /// The next strip that no thread has taken. Each step has its own, so that none is reset while threads draw from it; the
-    /// barriers order what the strips contain.
+    /// The next strip that no thread has taken. Each step has its own, so that none is reset while threads draw from
+    /// it; the barriers order what the strips contain.
     ticket: AtomicUsize,
 }
 
-/// The private workspace of one thread.
 struct ThreadWorkspace {
     factorizer: Factorizer,
     exchanges: [usize; MAX_PANEL_WIDTH],
@@ -68,7 +66,6 @@ impl Workspace {
         })
     }
 
-    /// Bytes that [`Workspace::new`] takes.
     pub(super) fn bytes(n: usize, threads: usize, kernels: &Kernels) -> u64 {
         let scratch = MAX_PANEL_WIDTH * MAX_STRIP_WIDTH * size_of::<f64>();
         let per_thread = Factorizer::bytes(kernels, n).saturating_add(scratch as u64);
@@ -86,7 +83,7 @@ impl Workspace {
         }
     }
 
-    /// Resets the workspace for the next matrix. No thread may be in `solve`.
+    /// No thread may be in `solve`.
     pub(super) fn reset(&self) {
         self.steps.iter().for_each(|step| step.ticket.store(0, Relaxed));
     }
@@ -131,7 +128,7 @@ impl Workspace {
         }
     }
 
-    /// The workspace of this thread; the lock is never contended.
+    /// The lock is never contended.
     fn thread_workspace(&self, thread: &TeamThread<'_>) -> MutexGuard<'_, ThreadWorkspace> {
         self.thread_workspaces[thread.index].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -170,7 +167,6 @@ impl Workspace {
 }
 
 impl ThreadWorkspace {
-    /// Factors a block of columns and loads it into a panel.
     fn factor_panel(&mut self, mut block: MatrixMut<'_>, panel: &RwLock<Panel>) {
         let exchanges = &mut self.exchanges[..block.cols()];
         self.factorizer.factor(block.reborrow(), exchanges, &mut self.scratch);
@@ -178,7 +174,6 @@ impl ThreadWorkspace {
     }
 }
 
-/// Solves U·x = y in place for a small upper triangle.
 fn substitute_block(kernels: &Kernels, triangle: MatrixMut<'_>, y: &mut [f64]) {
     let mut rest = triangle;
     for col in (0..y.len()).rev() {
@@ -217,8 +212,8 @@ impl Strips {
     }
 }
 
-/// Blocks of columns: wide ones while there is much to multiply, narrower ones towards the end, where the other threads
-/// would wait for the one that factors.
+/// Wide blocks while there is much to multiply, narrower ones towards the end, where the other threads would wait for
+/// the one that factors.
 fn steps(n: usize) -> Vec<FactorStep> {
     const MIN_PANEL_WIDTH: usize = 64;
     let (mut steps, mut start) = (Vec::new(), 0);

@@ -3,10 +3,8 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
 
-/// Exclusive access to a rectangle of a column-major matrix.
-///
-/// The two-dimensional counterpart of `&mut [f64]`: it can be reborrowed, and split into rectangles that do not
-/// overlap.
+/// Exclusive access to a rectangle of a column-major matrix: the two-dimensional counterpart of `&mut [f64]`, which can
+/// be reborrowed, and split into rectangles that do not overlap.
 pub(super) struct MatrixMut<'a> {
     first: *mut f64,
     rows: usize,
@@ -19,7 +17,7 @@ pub(super) struct MatrixMut<'a> {
 unsafe impl Send for MatrixMut<'_> {}
 
 impl<'a> MatrixMut<'a> {
-    /// The whole of a matrix whose column `j` begins at `j × leading_dimension`.
+    /// Column `j` begins at `j × leading_dimension`.
     pub(super) fn new(elements: &'a mut [f64], rows: usize, cols: usize, leading_dimension: usize) -> Self {
         assert!(rows <= leading_dimension && elements.len() >= leading_dimension * cols);
         Self { first: elements.as_mut_ptr(), rows, cols, leading_dimension, matrix: PhantomData }
@@ -37,19 +35,16 @@ impl<'a> MatrixMut<'a> {
         self.leading_dimension
     }
 
-    /// Reborrows the whole rectangle.
     pub(super) fn reborrow(&mut self) -> MatrixMut<'_> {
         MatrixMut { matrix: PhantomData, ..*self }
     }
 
-    /// Splits into the rows before `at` and the rows from `at` on.
     pub(super) fn split_rows(self, at: usize) -> (Self, Self) {
         assert!(at <= self.rows);
         let below = Self { first: self.first.wrapping_add(at), rows: self.rows - at, ..self };
         (Self { rows: at, ..self }, below)
     }
 
-    /// Splits into the columns before `at` and the columns from `at` on.
     pub(super) fn split_cols(self, at: usize) -> (Self, Self) {
         assert!(at <= self.cols);
         let first = self.first.wrapping_add(at * self.leading_dimension);
@@ -69,7 +64,6 @@ impl<'a> MatrixMut<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.start_of(col), self.rows) }
     }
 
-    /// The address of an element, for the kernels.
     pub(super) fn at(&mut self, row: usize, col: usize) -> *mut f64 {
         assert!(row < self.rows && col < self.cols);
         self.start_of(col).wrapping_add(row)
@@ -91,8 +85,6 @@ impl<'a> SharedMatrix<'a> {
         Self(matrix)
     }
 
-    /// A rectangle to write to.
-    ///
     /// # Safety
     /// No other thread may access any of its elements as long as the rectangle lives.
     pub(super) unsafe fn block_mut(&self, rows: Range<usize>, cols: Range<usize>) -> MatrixMut<'_> {
@@ -102,8 +94,6 @@ impl<'a> SharedMatrix<'a> {
         MatrixMut { first, rows: rows.len(), cols: cols.len(), ..self.0 }
     }
 
-    /// A rectangle to read.
-    ///
     /// # Safety
     /// No thread may write any of its elements as long as the rectangle lives.
     pub(super) unsafe fn block(&self, rows: Range<usize>, cols: Range<usize>) -> MatrixRef<'_> {

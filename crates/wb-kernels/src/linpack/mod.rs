@@ -1,7 +1,7 @@
 //! linpack: LU factorization with partial pivoting and solve of a dense random system; bound by arithmetic.
 //!
-//! Only factoring and solving are timed; the system is generated before each repeat, and generated again after it to
-//! check the solution.
+//! Only factoring and solving are timed; the system is generated before each repeat, and again after it to check the
+//! solution.
 //!
 //! Start with [`run`]; `lu` is the algorithm, `panel` and `factor` are its two steps, and the time is spent in `loops`.
 
@@ -90,10 +90,8 @@ pub enum Error {
     Alignment(usize),
     #[error("missing work: expected 1 repeat or more, or a finite time above 0 s")]
     NoWork,
-    /// The matrix has a column without a pivot.
     #[error("the matrix of seed {seed} is singular: use another seed")]
     Singular { seed: u64 },
-    /// An error of the CPUs, the memory or the instruction set.
     #[error(transparent)]
     Machine(#[from] crate::Error),
 }

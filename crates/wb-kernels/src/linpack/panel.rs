@@ -11,21 +11,20 @@ pub(super) const MAX_PANEL_WIDTH: usize = 192;
 /// of a second-level cache of 1 MiB.
 const ROWS_NEAR: usize = 192;
 
-/// A factored block of columns, packed in the order in which the kernels read it.
-///
-/// Its upper square is a unit lower triangle, used to solve; the part below is used to multiply.
+/// A factored block of columns, packed in the order in which the kernels read it. Its upper square is a unit lower
+/// triangle, used to solve; the part below is used to multiply.
 pub(super) struct Panel {
     kernels: Kernels,
     width: usize,
     rows_below: usize,
-    /// Row exchanges in order: row `i` with row `exchanges[i]`, counted from the top of the panel.
+    /// In order: row `i` with row `exchanges[i]`, counted from the top of the panel.
     exchanges: Vec<usize>,
     triangle: MappedMemory,
     below: MappedMemory,
 }
 
 impl Panel {
-    /// Allocates memory for panels of up to `rows` by `width`.
+    /// For panels of up to `rows` by `width`.
     pub(super) fn new(kernels: Kernels, rows: usize, width: usize, huge: HugePagePolicy) -> Result<Self, Error> {
         let numbers = |count: usize| MappedMemory::map(count * size_of::<f64>(), huge);
         Ok(Self {
@@ -38,7 +37,6 @@ impl Panel {
         })
     }
 
-    /// Bytes that [`Panel::new`] maps.
     pub(super) fn bytes(kernels: &Kernels, rows: usize, width: usize) -> u64 {
         let below = (rows.next_multiple_of(kernels.rows) as u64).saturating_mul(width as u64);
         below.saturating_add(kernels.triangle_len(width) as u64).saturating_mul(size_of::<f64>() as u64)
@@ -51,7 +49,6 @@ impl Panel {
         self.below.as_mut_slice::<f64>().fill(0.0);
     }
 
-    /// Copies a factored block of columns and its row exchanges.
     pub(super) fn load(&mut self, factored: &MatrixMut<'_>, exchanges: &[usize]) {
         self.width = factored.cols();
         self.rows_below = factored.rows() - self.width;
@@ -98,9 +95,7 @@ impl Panel {
     }
 
     /// Updates a strip of columns on the right: exchanges rows, solves for its upper rows, and subtracts their products
-    /// from the rows below.
-    ///
-    /// `scratch` holds the solved rows: the panel's width by the strip's, both rounded up.
+    /// from the rows below. `scratch` holds the solved rows: the panel's width by the strip's, both rounded up.
     pub(super) fn apply(&self, mut strip: MatrixMut<'_>, scratch: &mut [f64]) {
         let cols = self.kernels.cols;
         let depth = self.width.next_multiple_of(self.kernels.group);

@@ -10,11 +10,6 @@ use crate::{Isa, MappedMemory, Work, cpus, memory};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Solves the system repeatedly, as configured.
-///
-/// # Errors
-/// Fails if the configuration is invalid, if the instruction set, a CPU or enough memory is not available, or if the
-/// matrix is singular.
 pub fn run(config: &Config) -> Result<LinpackReport, Error> {
     validate(config)?;
     let isa = config.isa.unwrap_or_else(Isa::widest);
@@ -68,11 +63,10 @@ fn validate(config: &Config) -> Result<(), Error> {
     }
 }
 
-/// One thread's time and residual norms in one repeat.
 #[derive(Clone, Copy)]
 struct ThreadRepeat {
     span: TimeSpan,
-    /// The norms of the thread's share of the rows.
+    /// Of the thread's share of the rows.
     norms: ResidualNorms,
 }
 
@@ -111,7 +105,6 @@ fn run_thread(
     repeats
 }
 
-/// Whether a number of repeats, or their total time in seconds, reaches the requested amount of work.
 fn is_done(work: Work, repeats: usize, seconds: f64) -> bool {
     match work {
         Work::Iterations(requested) => repeats as u64 >= requested,
@@ -119,7 +112,6 @@ fn is_done(work: Work, repeats: usize, seconds: f64) -> bool {
     }
 }
 
-/// Merges the parts of all threads in one repeat of `n` equations.
 fn merge_repeat(n: usize, parts: &[ThreadRepeat]) -> Repeat {
     let spans: Vec<TimeSpan> = parts.iter().map(|part| part.span).collect();
     let norms = parts.iter().map(|part| part.norms).fold(ResidualNorms::default(), ResidualNorms::merge);

@@ -3,11 +3,11 @@
 use super::matrix::MatrixMut;
 use std::ops::Range;
 
-/// The relative machine precision as HPL defines it: 2⁻⁵³, half of Rust's epsilon.
+/// Relative machine precision as HPL defines it: 2⁻⁵³, half of Rust's epsilon.
 const PRECISION: f64 = f64::EPSILON / 2.0;
 
-/// A column of pseudo-random numbers, from any row on: SplitMix64 (G. Steele et al., 2014), whose state can be computed
-/// for any position directly.
+/// A column of pseudo-random numbers: SplitMix64 (G. Steele et al., 2014), whose state can be computed for any row
+/// directly.
 struct Uniform(u64);
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -47,7 +47,7 @@ pub(super) fn generate(mut columns: MatrixMut<'_>, first: usize, seed: u64) {
     }
 }
 
-/// The norms of a residual, or of some of its rows.
+/// Norms of a residual, or of some of its rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ResidualNorms {
     /// ‖Ax−b‖∞
@@ -73,7 +73,6 @@ impl ResidualNorms {
         Self { residual: infinity_norm(&residual), a: infinity_norm(&sums), b: infinity_norm(&b), x: infinity_norm(x) }
     }
 
-    /// The norms of the rows of both.
     pub(super) fn merge(self, other: Self) -> Self {
         let larger = |norm: fn(&Self) -> f64| max_or_nan(norm(&self), norm(&other));
         Self { residual: larger(|n| n.residual), a: larger(|n| n.a), b: larger(|n| n.b), x: larger(|n| n.x) }

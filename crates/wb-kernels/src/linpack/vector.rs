@@ -2,9 +2,8 @@
 
 /// A vector register of doubles.
 ///
-/// Every function is inlined into a function that enables the instruction set, so that each
-/// operation becomes one instruction. Calling one on a CPU without the instruction set is
-/// undefined behaviour: that is why all are unsafe.
+/// Every function is inlined into a function that enables the instruction set, so that each operation becomes one
+/// instruction. Calling one on a CPU without the instruction set is undefined behaviour: that is why all are unsafe.
 pub(super) trait Vector: Copy {
     const LANES: usize;
     /// Whether `minus_product` rounds once instead of twice.

@@ -56,8 +56,7 @@ blocks!(read_avx2, write_avx2, super::words::x86::Words4, "avx2,fma");
 #[cfg(target_arch = "x86_64")]
 blocks!(read_avx512, write_avx512, super::words::x86::Words8, "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma");
 
-/// Vectors per iteration of the loop: the number of independent sums, so that the additions keep up with two loads per
-/// cycle.
+/// Vectors per iteration: as many independent sums, so that the additions keep up with two loads per cycle.
 const TURN: usize = 8;
 
 /// # Safety

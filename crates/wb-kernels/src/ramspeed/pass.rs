@@ -47,7 +47,6 @@ fn select_for_isa<O: Op, const STREAM: bool>(isa: Isa) -> PassLoop {
     }
 }
 
-/// The operation of a pass on its operands.
 trait Op {
     /// Whether there is a second operand.
     const TWO: bool;
@@ -82,7 +81,6 @@ mod op {
         )*};
     }
 
-    /// The factor of scale and triad.
     #[inline(always)]
     unsafe fn three<W: Words>() -> W {
         // SAFETY: the caller's promise.

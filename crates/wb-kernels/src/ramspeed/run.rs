@@ -111,7 +111,6 @@ impl Mode {
         }
     }
 
-    /// The expected result for operands `a` and `b`.
     pub(super) fn expected(self, a: u64, b: u64) -> u64 {
         match self {
             Self::Copy => a,
@@ -123,7 +122,6 @@ impl Mode {
 }
 
 impl WordType {
-    /// The word that represents a small integer.
     pub(super) fn word(self, number: u64) -> u64 {
         match self {
             Self::Integer => number,
@@ -133,11 +131,7 @@ impl WordType {
     }
 }
 
-/// Runs one operation on its own threads and returns a report.
-///
-/// # Errors
-/// An instruction set or a CPU that is not available, arrays smaller than a cache line per thread, or too little
-/// memory.
+/// Runs one operation on its own threads. Fails also for arrays smaller than a cache line per thread.
 pub fn run(config: &Config) -> Result<RamspeedReport, Error> {
     config.isa.require()?;
     cpus::check_available(&config.cpus)?;
@@ -171,8 +165,8 @@ pub fn run(config: &Config) -> Result<RamspeedReport, Error> {
 const WORD: usize = size_of::<u64>();
 /// Words in a cache line: threads never share one.
 pub(super) const LINE: usize = 8;
-/// Offset of an array beyond a whole number of pages, in words. A stored line then never has the page offset of a line
-/// that is loaded soon after, which the CPU would take for the same line (4K aliasing).
+/// Words by which an array begins beyond a whole number of pages. A stored line then never has the page offset of a
+/// line that is loaded soon after, which the CPU would take for the same line (4K aliasing).
 const ARRAY_OFFSET: usize = 20 * LINE;
 
 /// The result and two operands.

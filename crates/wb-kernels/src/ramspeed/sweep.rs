@@ -82,10 +82,7 @@ pub struct SweepPoint {
     pub probe: Probe,
 }
 
-/// Measures one block size after the other and returns a report.
-///
-/// # Errors
-/// An instruction set or a CPU that is not available, invalid sizes, or too little memory.
+/// Measures one block size after the other.
 pub fn run(config: &Config) -> Result<SweepReport, Error> {
     config.isa.require()?;
     cpus::check_available(&config.cpus)?;
@@ -99,7 +96,7 @@ pub fn run(config: &Config) -> Result<SweepReport, Error> {
     Ok(SweepReport { op: config.op, threads, isa: config.isa, points, residency: memory.residency()? })
 }
 
-/// Block sizes are multiples of this: a cache line.
+/// Block sizes are multiples of a cache line.
 const GRAIN: u64 = 64;
 
 /// The block sizes: powers of two, half steps if configured, and both ends.
@@ -124,7 +121,6 @@ fn sizes(config: &Config) -> Result<Vec<u64>, Error> {
     Ok(sizes)
 }
 
-/// The memory of all threads.
 struct Blocks<'a> {
     config: &'a Config,
     memory: &'a MappedMemory,
@@ -136,7 +132,7 @@ impl Blocks<'_> {
         self.memory.as_ptr().wrapping_add(thread * self.stride).cast()
     }
 
-    /// Writes initial values, each thread to its own memory: word `k` is `k + 1`.
+    /// Each thread writes to its own memory; word `k` is `k + 1`.
     fn initialize(&self) -> Result<(), Error> {
         thread_team::run(&self.config.cpus, |thread| {
             let block = self.block(thread.index);

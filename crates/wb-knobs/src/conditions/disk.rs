@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use crate::condition::{Condition, ConditionDescription, ConditionReport, SystemSample};
 use crate::target::KnobTarget;
 
-/// Nearly full file systems.
 pub struct DiskSpace;
 
 /// Usage in percent from which file systems and solid-state disks have to search for free space.

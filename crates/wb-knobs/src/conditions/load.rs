@@ -49,7 +49,6 @@ fn cpu_consumers<'a>(sample: &'a SystemSample<'_>) -> Vec<(&'a str, f64)> {
     usage
 }
 
-/// The load average over one minute.
 pub struct LoadAverage;
 
 impl Condition for LoadAverage {

@@ -6,7 +6,6 @@ use wb_sys::proc::cpuinfo::CpuInfo;
 
 use crate::condition::{Condition, ConditionDescription, ConditionReport, SystemSample};
 
-/// A hypervisor below the system.
 pub struct VirtualMachine;
 
 impl Condition for VirtualMachine {

@@ -1,10 +1,7 @@
-//! Maintenance jobs of the system.
-
 use wb_sys::SysRoot;
 
 use crate::condition::{Condition, ConditionDescription, ConditionReport, SystemSample};
 
-/// Running maintenance jobs.
 pub struct MaintenanceJobs;
 
 /// Maintenance programs, truncated to the 15 characters that the kernel stores of a name.

@@ -1,5 +1,3 @@
-//! All conditions, grouped into files by subject.
-
 pub mod disk;
 pub mod isolation;
 pub mod load;

@@ -45,7 +45,6 @@ fn some_avg10(root: &SysRoot, resource: &str) -> Option<f64> {
     value(&root.text(format!("/proc/pressure/{resource}")).ok()?, StallKind::Some, "avg10")
 }
 
-/// Available memory.
 pub struct AvailableMemory;
 
 impl Condition for AvailableMemory {
@@ -75,7 +74,6 @@ impl Condition for AvailableMemory {
     }
 }
 
-/// A CPU quota of a cgroup.
 pub struct CpuQuota;
 
 impl Condition for CpuQuota {

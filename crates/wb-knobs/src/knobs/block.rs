@@ -9,7 +9,6 @@ use crate::target;
 
 const NO_DISK: &str = "no disks: only memory, loop and container devices";
 
-/// The I/O scheduler of a disk.
 pub const IO_SCHEDULER: FileKnob = FileKnob {
     description: KnobDescription {
         name: "io-scheduler",
@@ -50,7 +49,6 @@ const COMMON_QUEUE_DEPTH: i64 = 64;
 /// The minimum, to which the kernel raises lower values (`BLKDEV_MIN_RQ` of its linux/blkdev.h).
 const MIN_REQUESTS: i64 = 4;
 
-/// The maximum number of queued requests of a disk.
 pub const NR_REQUESTS: FileKnob = FileKnob {
     description: KnobDescription {
         name: "nr-requests",
@@ -72,7 +70,6 @@ pub const NR_REQUESTS: FileKnob = FileKnob {
 /// The largest quiet read-ahead size: four times the kernel's default.
 const MAX_QUIET_READ_AHEAD: Bytes = Bytes(512 << 10);
 
-/// The read-ahead size of sequential readers.
 pub const READ_AHEAD: FileKnob = FileKnob {
     description: KnobDescription {
         name: "read-ahead",

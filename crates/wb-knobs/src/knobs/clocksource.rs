@@ -1,5 +1,3 @@
-//! The clock source of the kernel.
-
 use wb_sys::SysRoot;
 
 use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};

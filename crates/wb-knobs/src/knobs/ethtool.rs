@@ -17,13 +17,10 @@ pub struct OffloadFeatures {
     description: KnobDescription,
     /// Their names in `ethtool -k`, sorted.
     features: &'static [&'static str],
-    /// Assessment when they are on.
     on: Assessment,
-    /// Assessment when they are off.
     off: Assessment,
 }
 
-/// Segmentation and receive offloads.
 pub const OFFLOADS: OffloadFeatures = OffloadFeatures {
     description: KnobDescription {
         name: "offloads",
@@ -51,7 +48,6 @@ pub const LARGE_RECEIVE: OffloadFeatures = OffloadFeatures {
     off: Assessment::Yes,
 };
 
-/// Checksum offloads.
 pub const CHECKSUMS: OffloadFeatures = OffloadFeatures {
     description: KnobDescription {
         name: "checksum-offloads",
@@ -187,7 +183,6 @@ impl Knob for Coalescing {
     }
 }
 
-/// Runs ethtool for an interface and returns its output.
 fn ethtool(sys: &SysRoot, option: &str, interface: &KnobTarget) -> Result<String, Unsupported> {
     let program = require_program(sys, "ethtool")?;
     let output = Command::new(program).args([option, &interface.to_string()]).env("LC_ALL", "C").output();
@@ -200,11 +195,9 @@ fn ethtool(sys: &SysRoot, option: &str, interface: &KnobTarget) -> Result<String
     }
 }
 
-/// A feature of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FeatureState {
     on: bool,
-    /// Whether it cannot be changed.
     fixed: bool,
 }
 

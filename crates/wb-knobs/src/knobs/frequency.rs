@@ -105,7 +105,6 @@ impl Knob for Turbo {
     }
 }
 
-/// The frequency limits of a policy.
 pub struct FrequencyLimits;
 
 impl Knob for FrequencyLimits {

@@ -32,8 +32,6 @@ impl Knob for HugePagePool {
     fn assess(&self, value: &KnobValue) -> Assessment {
         quiet(value)
     }
-    /// On several nodes each gets its share, as the kernel would distribute them, but through its own file, so that
-    /// each node's previous number can be restored.
     fn check_value(&self, value: &str) -> Result<(), Unsupported> {
         parse_number(self.name(), value, 0..=i64::MAX).map(drop)
     }
@@ -44,6 +42,8 @@ impl Knob for HugePagePool {
         if nodes.len() < 2 || sys.number::<u64>(pool_path(&size))? == all {
             return setting_write(pool_path(&size), all.to_string());
         }
+        // Each node gets its share, as the kernel would distribute them, but through its own file, so that each node's
+        // previous number can be restored.
         let (count, nodes) = (nodes.len() as u64, (0..).zip(nodes));
         let share = |index: u64| all / count + u64::from(index < all % count);
         Ok(nodes
@@ -59,7 +59,6 @@ impl Knob for HugePagePool {
     }
 }
 
-/// The number of reserved huge pages of a node.
 pub struct NodeHugePagePool;
 
 impl Knob for NodeHugePagePool {
@@ -131,13 +130,11 @@ fn path(sys: &SysRoot, target: &KnobTarget) -> Result<String, Unsupported> {
     }
 }
 
-/// The nodes that have a pool of a size.
 fn nodes(sys: &SysRoot, size: &str) -> Vec<u32> {
     let nodes = sys.numbered_entries(NODES, "node").into_iter();
     nodes.filter(|node| sys.exists(node_pool_path(*node, size))).collect()
 }
 
-/// The default huge page size.
 fn default_size(sys: &SysRoot) -> Option<String> {
     let size = meminfo::size(&sys.text("/proc/meminfo").ok()?, "Hugepagesize")?;
     Some(format!("{}kB", size.0 / 1024))

@@ -1,5 +1,3 @@
-//! Idle states of CPUs.
-
 use wb_sys::SysRoot;
 
 use crate::knob::{Assessment, Knob, KnobDescription, KnobValue};
@@ -71,7 +69,6 @@ fn folder(cpu: &KnobTarget) -> String {
     format!("/sys/devices/system/cpu/{cpu}/cpuidle")
 }
 
-/// The latency requested by processes, where it may be read.
 fn requested_latency(sys: &SysRoot) -> Option<u64> {
     let bytes = sys.bytes(CPU_DMA_LATENCY).ok()?;
     u64::try_from(i32::from_ne_bytes(bytes.try_into().ok()?)).ok()

@@ -73,7 +73,6 @@ fn path(number: u32) -> String {
     format!("/proc/irq/{number}/smp_affinity_list")
 }
 
-/// Parses CPUs: `0-3,8`.
 pub(super) fn parse_cpu_list(value: &str) -> Result<Vec<u32>, Unsupported> {
     let cpus = cpu_list::parse(value).filter(|cpus| !cpus.is_empty());
     cpus.ok_or_else(|| Unsupported(format!("invalid CPU list `{value}`: expected a list such as 0-3,8, or all")))

@@ -1,5 +1,3 @@
-//! The irqbalance daemon.
-
 use wb_sys::SysRoot;
 
 use crate::counters;

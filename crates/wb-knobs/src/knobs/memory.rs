@@ -1,5 +1,3 @@
-//! Kernel same-page merging and NUMA balancing.
-
 use wb_sys::SysRoot;
 
 use crate::file_knob::{FileFormat, FileKnob};

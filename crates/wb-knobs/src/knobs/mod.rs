@@ -1,5 +1,3 @@
-//! All knobs, grouped into files by subject.
-
 pub mod block;
 pub mod clocksource;
 pub mod ethtool;

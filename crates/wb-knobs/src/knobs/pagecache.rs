@@ -1,5 +1,3 @@
-//! The page cache.
-
 use wb_sys::SysRoot;
 
 use crate::knob::{Assessment, Knob, KnobDescription, KnobKind, KnobValue};

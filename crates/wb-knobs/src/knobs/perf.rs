@@ -47,7 +47,6 @@ pub const PERF_EVENT_PARANOID: FileKnob = FileKnob {
 const MAX_QUIET_RATE: i64 = 1000;
 const RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
-/// The maximum sampling rate of perf.
 pub const SAMPLE_RATE: FileKnob = FileKnob {
     description: KnobDescription {
         name: "perf-sample-rate",

@@ -1,5 +1,3 @@
-//! Properties of new processes.
-
 use crate::file_knob::{FileFormat, FileKnob};
 use crate::knob::{Assessment, KnobDescription, KnobValue};
 use crate::target;

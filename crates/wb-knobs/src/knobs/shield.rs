@@ -17,7 +17,6 @@ use crate::writes::{KnobWrite, KnobWrites, require_program};
 /// CPUs reserved for processes that explicitly enter the shield.
 pub struct Shield;
 
-/// The control group with the shielded CPUs.
 const SHIELD: &str = "weighbridge-shield";
 /// The control group of all other processes.
 const OTHERS: &str = "weighbridge-others";
@@ -77,12 +76,10 @@ impl Knob for Shield {
     }
 }
 
-/// The mount point of cpusets, by cgroup version.
+/// The mount point of cpusets: of version 1 (`Tree`) or version 2 (`Partition`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CpusetMount {
-    /// Version 1.
     Tree(String),
-    /// Version 2.
     Partition(String),
 }
 
@@ -112,9 +109,6 @@ fn shielded_cpus(sys: &SysRoot, place: &CpusetMount) -> Option<String> {
 }
 
 /// Moves this process, and thereby its future children, to the shielded CPUs. Returns whether there is a shield.
-///
-/// # Errors
-/// When there is a shield and this process may not enter it.
 pub fn enter(sys: &SysRoot) -> std::io::Result<bool> {
     let Some(place) = CpusetMount::find(sys) else { return Ok(false) };
     let members = sys.path(format!("{}/{SHIELD}/cgroup.procs", place.point())).map_err(std::io::Error::other)?;
@@ -154,8 +148,8 @@ fn v1_writes(sys: &SysRoot, point: &str, cpus: &[u32], rest: &[u32]) -> KnobWrit
     Ok(writes)
 }
 
-/// The CPU lists of version 1 groups, which lose the CPUs that go offline. Parents come first, since a group may only
-/// have CPUs that its parent has.
+/// The CPU lists of version 1 groups, which lose the CPUs that go offline; parents first, since a group may only have
+/// CPUs of its parent.
 pub(super) fn cpusets(sys: &SysRoot) -> Vec<String> {
     match CpusetMount::find(sys) {
         Some(CpusetMount::Tree(point)) => {

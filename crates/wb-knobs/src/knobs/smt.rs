@@ -1,5 +1,3 @@
-//! Simultaneous multithreading (SMT).
-
 use wb_sys::SysRoot;
 
 use crate::dependents::{cpu_settings, frequency_settings, interrupt_affinities};

@@ -1,5 +1,3 @@
-//! Swap.
-
 use wb_sys::SysRoot;
 use wb_sys::environment::memory::swaps;
 use wb_sys::proc::swaps::{SwapArea, areas};
@@ -53,7 +51,6 @@ impl Knob for Swap {
     }
 }
 
-/// Parses `/proc/swaps`.
 fn parse(text: &str) -> Result<Vec<SwapArea<'_>>, Unsupported> {
     let malformed_line = |line| Unsupported(format!("invalid line in `/proc/swaps`: `{line}`"));
     areas(text).map(|area| area.map_err(malformed_line)).collect()

@@ -1,5 +1,3 @@
-//! Transparent huge pages.
-
 use crate::file_knob::{FileFormat, FileKnob};
 use crate::knob::{Assessment, KnobDescription, KnobValue};
 use crate::target;

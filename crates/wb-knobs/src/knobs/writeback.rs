@@ -1,5 +1,3 @@
-//! Writeback of dirty pages.
-
 use wb_model::Bytes;
 use wb_sys::{SysRoot, facts};
 

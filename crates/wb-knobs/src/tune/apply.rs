@@ -1,5 +1,3 @@
-//! Applies sets of knobs.
-
 use std::collections::BTreeSet;
 
 use wb_sys::undo::{ManagedResource, ResetSetting, UndoError};
@@ -11,18 +9,13 @@ use crate::knob::KnobKind;
 use super::plan::{KnobOutcome, KnobResult, PlannedKnob, WriteCheck, compare, mark_skipped, plan_knob, resolve};
 use super::sets::KnobSet;
 
-/// Applies a set through the undo log. Knobs that cannot be set are reported and do not affect the others.
-///
-/// # Errors
-/// When the log cannot be written: nothing more is changed then.
+/// Applies a set through the undo log. Knobs that cannot be set are reported and do not affect the others; if the log
+/// cannot be written, nothing more is changed.
 pub fn apply(sys: &SysRoot, set: &KnobSet, log: &mut UndoLog) -> Result<Vec<KnobResult>, UndoError> {
     Ok(apply_all(sys, std::slice::from_ref(set), log)?.concat())
 }
 
-/// Applies several sets in order. If there are several values for the same knob and target, only the last is set.
-///
-/// # Errors
-/// As for [`apply`].
+/// Applies several sets in order. Of several values for the same knob and target, only the last is set.
 pub fn apply_all(sys: &SysRoot, sets: &[KnobSet], log: &mut UndoLog) -> Result<Vec<Vec<KnobResult>>, UndoError> {
     let mut all = Vec::new();
     for set in resolve(sys, sets) {
@@ -62,7 +55,6 @@ fn reapply_reset(sys: &SysRoot, all: &mut [Vec<PlannedKnob>], log: &mut UndoLog)
     Ok(())
 }
 
-/// The kernel settings that setting a knob writes.
 fn files(planned: &PlannedKnob) -> Vec<String> {
     let file = |write: &KnobWrite| match write {
         KnobWrite::State { resource: ManagedResource::Setting { path }, .. } => Some(path.clone()),

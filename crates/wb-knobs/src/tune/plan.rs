@@ -67,7 +67,6 @@ pub enum KnobOutcome {
 }
 
 impl KnobOutcome {
-    /// Why it cannot be set here, or only partly, if so.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Unsupported { reason } | Self::PartiallySet { reason, .. } => Some(reason),
@@ -90,7 +89,6 @@ pub fn plan_all(sys: &SysRoot, sets: &[KnobSet]) -> Vec<Vec<KnobResult>> {
     resolve(sys, sets).into_iter().map(of_set).collect()
 }
 
-/// Why a knob cannot be set to a value on a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnobRefusal {
     pub reason: String,
@@ -105,10 +103,7 @@ impl From<String> for KnobRefusal {
 }
 
 /// Checks by reading alone whether a knob, `io-scheduler` or `io-scheduler@sda`, can be set to a value on a machine:
-/// the target exists, the value is valid, and this user may write it. No change is attempted.
-///
-/// # Errors
-/// When it cannot, with the reason.
+/// the target exists, the value is valid, and this user may write it.
 pub fn check_settable(sys: &SysRoot, key: &str, value: &str) -> Result<(), KnobRefusal> {
     let setting = KnobSetting::new(key, value.to_owned())?;
     let is_unknown_value = is_unknown_value(sys, &setting);
@@ -138,10 +133,6 @@ pub struct AmbiguousTarget {
     pub forms: Vec<String>,
 }
 
-/// Checks that a target is named where one must be.
-///
-/// # Errors
-/// When none is named.
 pub fn require_target(sys: &SysRoot, setting: &KnobSetting) -> Result<(), AmbiguousTarget> {
     let knob = find(&setting.knob).filter(|_| setting.target.is_none());
     let Some((knob, required)) = knob.and_then(|knob| Some((knob, knob.required_target()?))) else { return Ok(()) };
@@ -156,12 +147,10 @@ pub fn require_target(sys: &SysRoot, setting: &KnobSetting) -> Result<(), Ambigu
     })
 }
 
-/// A knob that is about to be set for a target.
 pub(super) struct PlannedKnob {
     pub(super) result: KnobResult,
     pub(super) target: KnobTarget,
     pub(super) knob: &'static dyn Knob,
-    /// Whether the target was named explicitly.
     pub(super) named: bool,
     pub(super) writes: Vec<KnobWrite>,
 }
@@ -204,7 +193,6 @@ fn targets(sys: &SysRoot, knob: &dyn Knob, value: &KnobSetting) -> Result<Vec<Kn
     }
 }
 
-/// Plans a value for each of its targets.
 pub(super) fn plan_knob(sys: &SysRoot, ResolvedKnob { value, knob, targets }: &ResolvedKnob<'_>) -> Vec<PlannedKnob> {
     let targets = match targets {
         Ok(targets) => targets,
@@ -251,7 +239,6 @@ fn plan_target(
     PlannedKnob { result, target, knob, named: setting.target.is_some(), writes }
 }
 
-/// The planned outcome of some writes.
 fn outcome(sys: &SysRoot, writes: &[KnobWrite]) -> Result<KnobOutcome, Unsupported> {
     match compare(sys, writes)? {
         WriteCheck::Same => Ok(KnobOutcome::Unchanged),
@@ -260,16 +247,13 @@ fn outcome(sys: &SysRoot, writes: &[KnobWrite]) -> Result<KnobOutcome, Unsupport
     }
 }
 
-/// Result of comparing the current state with some writes.
 pub(crate) enum WriteCheck {
-    /// All states are as requested already.
     Same,
-    /// Some state differs; with the reason why it cannot be set, if that can be determined by reading.
+    /// With the reason why it cannot be set, if that can be determined by reading.
     Differs(Option<Refusal>),
 }
 
-/// Compares the current state with some writes. A refusal that applies even to root takes precedence over missing
-/// privileges.
+/// A refusal that applies even to root takes precedence over missing privileges.
 pub(crate) fn compare(sys: &SysRoot, writes: &[KnobWrite]) -> Result<WriteCheck, Unsupported> {
     let mut compared = WriteCheck::Same;
     for write in writes {

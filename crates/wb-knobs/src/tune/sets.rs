@@ -1,5 +1,3 @@
-//! Definitions of knob sets.
-
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -7,27 +5,22 @@ use serde::Deserialize;
 use crate::unsupported::Unsupported;
 use crate::{Knob, knobs};
 
-/// A named set of knobs with requested values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnobSet {
     pub name: String,
     /// Purpose, in one line.
     pub summary: String,
-    /// The knobs and their values.
     pub knobs: Vec<KnobSetting>,
 }
 
-/// A knob and its requested value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnobSetting {
     pub knob: String,
     /// Target (`sda`); all default targets where none is named.
     pub target: Option<String>,
-    /// The value, as written by the user.
     pub value: String,
 }
 
-/// The error of an invalid knob set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {reason}")]
 pub struct KnobSetError {
@@ -35,14 +28,12 @@ pub struct KnobSetError {
     pub reason: String,
 }
 
-/// The built-in sets: name and definition.
 const BUILTIN_SETS: [(&str, &str); 3] = [
     ("quiet", include_str!("../../sets/quiet.toml")),
     ("latency", include_str!("../../sets/latency.toml")),
     ("throughput", include_str!("../../sets/throughput.toml")),
 ];
 
-/// The file format of a set.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawKnobSet {
@@ -53,9 +44,6 @@ struct RawKnobSet {
 
 impl KnobSet {
     /// Parses a set: `summary`, and under `[knobs]` values by the names of knobs; `"io-scheduler@sda"` names a target.
-    ///
-    /// # Errors
-    /// When the text is invalid or names an unknown knob.
     pub fn parse(name: &str, text: &str) -> Result<Self, KnobSetError> {
         let invalid = |what: String| KnobSetError { name: name.to_owned(), reason: what };
         let RawKnobSet { summary, knobs } =
@@ -82,7 +70,6 @@ impl KnobSet {
         })
     }
 
-    /// The built-in sets.
     pub fn builtin() -> Vec<Self> {
         // A test parses each.
         BUILTIN_SETS.iter().filter_map(|(name, text)| Self::parse(name, text).ok()).collect()
@@ -95,10 +82,7 @@ impl KnobSetting {
         self.target.as_ref().map_or(self.knob.clone(), |target| format!("{}@{target}", self.knob))
     }
 
-    /// Creates a setting from a key, `io-scheduler` or `io-scheduler@sda`, and a value.
-    ///
-    /// # Errors
-    /// When the knob is unknown, with the known ones.
+    /// `key` is `io-scheduler` or `io-scheduler@sda`. Fails with the known knobs if the knob is unknown.
     pub fn new(key: &str, value: String) -> Result<Self, String> {
         let (knob, target) = key.split_once('@').map_or((key, None), |(knob, target)| (knob, Some(target.to_owned())));
         match find(knob) {
@@ -113,9 +97,6 @@ impl KnobSetting {
 
 impl KnobSetting {
     /// Checks the value as far as it is valid or invalid on every machine.
-    ///
-    /// # Errors
-    /// When no machine accepts it, with the expected values.
     pub fn check_value(&self) -> Result<(), String> {
         let checked = find(&self.knob).map_or(Ok(()), |knob| knob.check_value(&self.value));
         checked.map_err(
@@ -126,7 +107,6 @@ impl KnobSetting {
     }
 }
 
-/// Short names of knobs.
 const ALIASES: [(&str, &str); 2] = [("thp", "thp-enabled"), ("scheduler", "io-scheduler")];
 
 /// Finds a knob by its name, `thp-enabled`, or its short name, `thp`.

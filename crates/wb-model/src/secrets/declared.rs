@@ -14,18 +14,14 @@ static DECLARED: RwLock<Vec<String>> = RwLock::new(Vec::new());
 /// Minimum length; shorter secrets would be masked as parts of other words.
 pub const MIN_SECRET_LENGTH: usize = 6;
 
-/// Error of declaring a secret that is too short.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("secret too short: {length} characters, expected at least {MIN_SECRET_LENGTH}")]
 pub struct SecretTooShort {
     pub length: usize,
 }
 
-/// Declares a secret of this process: it is replaced by `***` in everything recorded from now on. Surrounding white
-/// space is removed.
-///
-/// # Errors
-/// If it is too short to be distinguished from other words.
+/// Declares a secret of this process: it is replaced by `***` in everything recorded from now on. White space around it
+/// is ignored. Fails if it is too short to be distinguished from other words.
 pub fn declare(secret: &str) -> Result<(), SecretTooShort> {
     let secret = secret.trim();
     if secret.chars().count() < MIN_SECRET_LENGTH {
@@ -39,20 +35,15 @@ pub fn declare(secret: &str) -> Result<(), SecretTooShort> {
     Ok(())
 }
 
-/// Whether any secret is declared.
 pub fn has_declared_secrets() -> bool {
     !DECLARED.read().unwrap_or_else(PoisonError::into_inner).is_empty()
 }
 
-/// Whether a text contains a declared secret.
 pub fn contains_declared(text: &str) -> bool {
     DECLARED.read().unwrap_or_else(PoisonError::into_inner).iter().any(|secret| text.contains(secret.as_str()))
 }
 
 /// Whether what a reader yields contains a declared secret, as it is or as in a string of JSON.
-///
-/// # Errors
-/// If reading fails.
 pub fn reader_contains_declared(mut reader: impl io::Read) -> io::Result<bool> {
     let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
     let escaped = declared.iter().map(|secret| escape_json(secret));
@@ -95,7 +86,6 @@ fn contains(bytes: &[u8], searched: &[u8]) -> bool {
     false
 }
 
-/// Masks all declared secrets in a text.
 pub fn mask_declared(text: &str) -> Cow<'_, str> {
     let declared = DECLARED.read().unwrap_or_else(PoisonError::into_inner);
     let mut text = Cow::Borrowed(text);

@@ -74,7 +74,6 @@ pub(super) fn is_list_of_secrets(name: &str) -> bool {
     name_words(name).last().is_some_and(|last| last.ends_with("passwords"))
 }
 
-/// Whether a header of this name has a secret as its value.
 pub(super) fn is_secret_header(name: &str) -> bool {
     HEADERS.contains(&name.to_ascii_lowercase().as_str())
 }
@@ -97,7 +96,6 @@ fn name_words(name: &str) -> Vec<String> {
     trimmed.filter(|word| !word.is_empty()).collect()
 }
 
-/// A short option of a program that takes a secret.
 #[derive(Debug)]
 pub(super) struct ShortOption {
     /// The letter with its dash; empty for programs that are listed because their `-p` takes no secret.

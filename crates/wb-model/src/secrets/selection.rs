@@ -15,7 +15,6 @@ const PARAM_KINDS: [&str; 2] = ["param", "knob"];
 /// Parameters of every test that can contain secrets.
 const ENVIRONMENTS: [&str; 2] = ["env", "before"];
 
-/// The ends of a bare value.
 const BARE_END: [char; 3] = [',', ':', ']'];
 
 /// Deepest list in a list; deeper ones are no parameters.
@@ -37,7 +36,6 @@ pub(super) fn mask_selection(text: &str) -> Option<String> {
     scanner.groups().then_some(scanner.masked)
 }
 
-/// Masks one parameter of a test, with its name.
 pub fn mask_param(name: &str, text: &str) -> String {
     if ENVIRONMENTS.contains(&name) { mask_argument(text) } else { mask_url_credentials(text) }
 }
@@ -49,7 +47,6 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// Takes a part of the text with this length.
     fn take(&mut self, length: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at(length);
         self.rest = rest;
@@ -65,7 +62,6 @@ impl<'a> Scanner<'a> {
         self.copy(self.rest.len() - self.rest.trim_start().len());
     }
 
-    /// Copies a character if it is next.
     fn eat(&mut self, c: char) -> bool {
         let is_next = self.rest.starts_with(c);
         if is_next {

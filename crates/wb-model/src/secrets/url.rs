@@ -22,7 +22,6 @@ pub(super) fn mask_user(word: &str) -> String {
     }
 }
 
-/// Whether a text begins like `name=`.
 fn is_setting(text: &str) -> bool {
     text.split_once('=').is_some_and(|(name, _)| {
         name.starts_with(|c: char| c.is_ascii_lowercase())

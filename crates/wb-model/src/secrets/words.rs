@@ -127,7 +127,6 @@ impl Masker {
         Self { next: NextWord::Plain, kind, is_list: false, option }
     }
 
-    /// Goes to the next word, of the expected kind.
     fn proceed(&mut self, word: &str, next: NextWord) {
         self.next = next;
         self.is_list = matches!(next, NextWord::Secrets) || (self.is_list && matches!(next, NextWord::RestOfValue(_)));
@@ -165,7 +164,6 @@ impl Masker {
         }
     }
 
-    /// Masks the secrets in a word by itself; returns also the expected kind of the next word.
     fn mask_word(&self, word: &str) -> (String, NextWord) {
         if let Some(option) = [HOSTS_OPTION].into_iter().chain(OBJECT_OPTIONS).find(|option| word.starts_with(option)) {
             let next = if option == HOSTS_OPTION { NextWord::Host } else { NextWord::Object };
@@ -206,7 +204,6 @@ impl Masker {
     }
 }
 
-/// Masks the secrets in a word that is an option, a setting or an address.
 fn mask_setting(word: &str) -> (String, NextWord) {
     let quote = open_quote(word);
     let output = mask_user(word);
@@ -247,13 +244,12 @@ fn mask_setting(word: &str) -> (String, NextWord) {
     }
 }
 
-/// Whether a word ends in a value after a `=` or `:`: `h=bearer`.
 fn is_value(word: &str, value: &str) -> bool {
     word.strip_suffix(value).is_some_and(|before| before.trim_end_matches(['"', '\'', '[']).ends_with(['=', ':']))
 }
 
-/// Whether a separator at a position of a word ends the name of a secret: `TOKEN=`, `"token": ` in JSON, and `Cookie: ` of
-/// a header. A colon after other words is punctuation.
+/// Whether a separator ends the name of a secret: `TOKEN=`, `"token": ` in JSON, `Cookie: ` of a header. A colon after
+/// other words is punctuation.
 pub(super) fn is_secret_separator(word: &str, position: usize, separator: char) -> bool {
     let (before, value) = (&word[..position], &word[position + 1..]);
     let name = before.trim_end_matches(QUOTES);
@@ -270,8 +266,7 @@ pub(super) fn is_secret_separator(word: &str, position: usize, separator: char) 
     }
 }
 
-/// The name before a `=`; empty if it is that of a parameter of a test (`redis:keyspace=`). Variables are none
-/// (`env:TOKEN=`).
+/// The name before a `=`; empty for a parameter of a test (`redis:keyspace=`), but not for a variable (`env:TOKEN=`).
 fn setting_name(segment: &str) -> &str {
     let variable = match segment.rsplit_once("env:") {
         Some((kind, variable)) if kind.is_empty() || kind.ends_with([':', '+']) => variable,
@@ -318,7 +313,6 @@ fn is_encoded(word: &str) -> bool {
     is_base64 && !is_prose && word.len() >= 4 && !word.starts_with(['-', '/'])
 }
 
-/// Converts to lower case and removes opening quotes.
 fn unquoted(word: &str) -> String {
     word.trim_start_matches(['"', '\'', '`', '(']).to_ascii_lowercase()
 }
@@ -358,7 +352,6 @@ fn has_password(user: &str) -> bool {
     user.split_once(':').is_some_and(|(user, password)| !(is_number(user) && is_number(password)))
 }
 
-/// Masks the password in `USER:PASSWORD`.
 fn mask_password(word: &str) -> String {
     word.split_once(':').map_or_else(|| word.to_owned(), |(user, _)| format!("{user}:{MASK}"))
 }
@@ -374,8 +367,7 @@ fn next_after_value(quote: Option<char>, value: &str) -> NextWord {
     end.map_or(NextWord::Plain, NextWord::RestOfValue)
 }
 
-/// Returns the quote that a word opens and does not close. A quote after a letter is an apostrophe; one after a `\` is
-/// ignored.
+/// The quote that a word opens and does not close. One after a letter is an apostrophe; one after a `\` is ignored.
 fn open_quote(word: &str) -> Option<char> {
     let (mut open, mut before) = (None, ' ');
     for c in word.chars() {

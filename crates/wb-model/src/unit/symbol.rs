@@ -1,6 +1,5 @@
 //! The table of symbols of units, and the prefixes that each takes.
 
-/// A unit that takes prefixes.
 #[derive(Debug)]
 pub(super) struct Symbol {
     /// Its notations; the first is the one that is written.
@@ -44,7 +43,6 @@ pub(super) const SYMBOLS: [Symbol; 16] = [
     Symbol { names: &["/s", "1/s"], prefixes: Counted },
 ];
 
-/// Names and factors of prefixes.
 pub(super) type Prefixes = &'static [(&'static str, f64)];
 
 pub(super) const BINARY: [(&str, f64); 5] =

@@ -50,14 +50,13 @@ impl FramedTls {
     }
 }
 
-/// The addresses of both ends of a channel, and the peer's key and versions
+/// Both ends of a channel, and the peer's key and versions
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelInfo {
     pub local: SocketAddr,
     pub peer: SocketAddr,
-    /// The fingerprint of the peer's key; the handshake proved that the peer holds it
+    /// The handshake proved that the peer holds this key
     pub key: Fingerprint,
-    /// The versions that the peer announced
     pub hello: ControlHello,
 }
 
@@ -79,9 +78,8 @@ impl Channel {
         self.frames.send(message).await.map_err(|error| ControlError::connection_lost(self.info.peer, error))
     }
 
-    /// Receives the next message, or `None` once the peer has closed its end; safe to cancel
-    ///
-    /// A peer that vanishes without closing is an error: an attacker cannot truncate the conversation unnoticed.
+    /// Receives the next message, or `None` once the peer has closed its end; safe to cancel. A peer that vanishes
+    /// without closing is an error: an attacker cannot truncate the conversation unnoticed.
     pub async fn recv<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ControlError> {
         self.frames.recv().await.map_err(|error| ControlError::connection_lost(self.info.peer, error))
     }
@@ -91,7 +89,6 @@ impl Channel {
         self.frames.close().await.map_err(|error| ControlError::connection_lost(self.info.peer, error))
     }
 
-    /// Splits the channel into halves that can live in different tasks
     pub fn split(self) -> (ChannelSender, ChannelReceiver) {
         let (read, write) = tokio::io::split(self.frames.stream);
         let peer = self.info.peer;
@@ -101,23 +98,19 @@ impl Channel {
         )
     }
 
-    /// The local address
     pub fn local_addr(&self) -> SocketAddr {
         self.info.local
     }
 
-    /// The peer's address
     pub fn peer_addr(&self) -> SocketAddr {
         self.info.peer
     }
 
-    /// The addresses of both ends, and the peer's key and versions
     pub fn info(&self) -> &ChannelInfo {
         &self.info
     }
 }
 
-/// The sending half of a channel
 #[derive(Debug)]
 pub struct ChannelSender {
     half: WriteHalf<TlsStream<RecordedStream>>,
@@ -126,7 +119,7 @@ pub struct ChannelSender {
 }
 
 impl ChannelSender {
-    /// Sends a message; if cancelled, the rest of it is sent before the next one
+    /// Like [`Channel::send`]
     pub async fn send<T: Serialize + ?Sized>(&mut self, message: &T) -> Result<(), ControlError> {
         let sent = self.writer.write(&mut self.half, message).await;
         sent.map_err(|error| ControlError::connection_lost(self.peer, error))
@@ -140,7 +133,6 @@ impl ChannelSender {
     }
 }
 
-/// The receiving half of a channel
 #[derive(Debug)]
 pub struct ChannelReceiver {
     half: ReadHalf<TlsStream<RecordedStream>>,
@@ -149,7 +141,7 @@ pub struct ChannelReceiver {
 }
 
 impl ChannelReceiver {
-    /// Receives the next message, or `None` once the peer has closed its end; safe to cancel
+    /// Like [`Channel::recv`]
     pub async fn recv<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ControlError> {
         let received = self.reader.read(&mut self.half).await;
         received.map_err(|error| ControlError::connection_lost(self.peer, error))

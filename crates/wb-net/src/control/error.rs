@@ -16,14 +16,11 @@ use super::tls::UnpinnedKey;
 /// The role of one side of a connection
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The side that connects
     Client,
-    /// The side that listens
     Server,
 }
 
 impl Role {
-    /// The opposite role
     pub fn other(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -44,29 +41,23 @@ impl fmt::Display for Role {
 /// Why a control connection could not be established, or failed
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// Nothing listens at the address
     #[error("cannot connect to {addr}: connection refused")]
     ConnectionRefused { addr: SocketAddr },
-    /// The connection attempt timed out
     #[error(
         "no answer from {addr} within {}: the host is down, or a firewall drops packets to this port",
         seconds(*timeout)
     )]
     ConnectTimeout { addr: SocketAddr, timeout: Duration },
-    /// The operating system cannot connect to the address
     #[error("cannot reach {addr}: {source}")]
     Unreachable { addr: SocketAddr, source: io::Error },
     #[error("cannot reach {addr}: a link-local address needs its interface: `{}%INTERFACE`", addr.ip())]
     NoInterface { addr: SocketAddr },
-    /// The server cannot listen on an address
     #[error("cannot listen on {addr}: {source}")]
     BindFailed { addr: SocketAddr, source: io::Error },
     #[error("cannot accept further connections: {source}")]
     AcceptFailed { source: io::Error },
-    /// The operating system rejects a socket option
     #[error("cannot configure the connection to {peer}: {source}")]
     SetupFailed { peer: SocketAddr, source: io::Error },
-    /// The local key cannot be used
     #[error("cannot use this key for TLS: {0}")]
     Tls(rustls::Error),
     #[error(
@@ -99,33 +90,23 @@ pub enum ControlError {
          intercepted"
     )]
     WrongKey { peer: SocketAddr, presented: Fingerprint },
-    /// The peer does not trust this side
     #[error("the {peer_role} at {peer} refused the connection: {}", refusal(*peer_role, *key, *with_token))]
-    Refused {
-        peer: SocketAddr,
-        peer_role: Role,
-        key: Fingerprint,
-        /// Whether a token was offered
-        with_token: bool,
-    },
+    Refused { peer: SocketAddr, peer_role: Role, key: Fingerprint, with_token: bool },
     #[error(
         "{peer} uses protocol {} (weighbridge {}), and this side protocol {} (weighbridge {}): use the same version on \
          both sides",
         peer_hello.protocol, peer_hello.program, local_hello.protocol, local_hello.program
     )]
     VersionMismatch { peer: SocketAddr, local_hello: ControlHello, peer_hello: ControlHello },
-    /// A message could not be sent or received
     #[error("{peer}: {source}")]
     ConnectionLost { peer: SocketAddr, source: FrameError },
 }
 
 impl ControlError {
-    /// Converts a frame error after the handshake
     pub(super) fn connection_lost(peer: SocketAddr, source: FrameError) -> Self {
         Self::ConnectionLost { peer, source }
     }
 
-    /// Converts a frame error during the handshake
     pub(super) fn from_handshake_error(peer: SocketAddr, source: FrameError) -> Self {
         match source {
             FrameError::Closed => Self::ClosedEarly { peer },

@@ -9,13 +9,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::ParsedCertificate;
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of a public key (its X.509 SubjectPublicKeyInfo): the same for every certificate that contains the key
-///
-/// Written as `sha256:` and 43 characters of URL-safe base64.
+/// SHA-256 of a public key (its X.509 SubjectPublicKeyInfo): the same for every certificate that contains the key;
+/// written as `sha256:` and 43 characters of URL-safe base64
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fingerprint([u8; 32]);
 
-/// A text is not a fingerprint
 #[derive(Debug, thiserror::Error)]
 #[error("invalid fingerprint `{0}`: expected `sha256:` and 43 characters, as the other side prints it")]
 pub struct FingerprintError(String);

@@ -38,14 +38,12 @@ const IPERF3_STATES: [u8; 3] = [9, 0xff, 0xfe];
 const UPERF_MAGIC: &[u8] = b"0xbadcafedeadbeef";
 const UPERF_REFUSAL: &[u8] = b"Not OK\0";
 
-/// Length of the first message of uperf's protocol is below this: a slave answers once it has received as much.
+/// Upper bound of the length of uperf's first message: a slave answers once it has received as much.
 pub(super) const UPERF_HELLO: usize = 512;
 
-/// The first bytes that a peer has sent
 #[derive(Debug, Clone, Default)]
 pub(super) struct FirstBytes(Arc<Mutex<Vec<u8>>>);
 
-/// Number of bytes that are kept.
 const KEPT: usize = 64;
 
 impl FirstBytes {
@@ -55,7 +53,6 @@ impl FirstBytes {
         kept.extend(&bytes[..bytes.len().min(room)]);
     }
 
-    /// The program of a peer with this role
     pub(super) fn program(&self, peer: Role) -> Option<ForeignProgram> {
         recognise(&self.0.lock().unwrap_or_else(PoisonError::into_inner), peer)
     }

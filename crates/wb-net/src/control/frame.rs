@@ -15,29 +15,23 @@ const HEADER: usize = 4;
 /// Bytes that a reader requests at once until more than that has arrived
 const READ_CHUNK: usize = 16 * 1024;
 
-/// Why a frame could not be read or written
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// A frame is longer than the limit
     #[error("message too long: {length} bytes, expected at most {max_length} bytes")]
     TooLong {
-        /// Bytes of the message, as announced by the peer or as serialized by the sender
+        /// Bytes, as announced by the peer or as serialized by the sender
         length: usize,
-        /// The limit in bytes
         max_length: usize,
     },
-    /// The stream ended inside a frame
     #[error("connection closed inside a message, after {arrived} bytes of it")]
     Truncated {
         /// Bytes of the frame that arrived, including its length
         arrived: usize,
     },
-    /// A frame does not contain JSON
     #[error("message starting with {start} is not JSON: {reason}")]
     NotJson {
         /// The start of the frame, escaped
         start: String,
-        /// The parser's message
         reason: String,
     },
     /// A frame contains JSON, but not of the expected message
@@ -48,7 +42,6 @@ pub enum FrameError {
     /// The connection was lost, or closed where a message was expected
     #[error("connection closed: the peer exited or the network failed")]
     Closed,
-    /// Another I/O error of the stream
     #[error("connection failed: {0}")]
     Io(io::Error),
 }
@@ -72,12 +65,10 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// Creates a reader of frames of at most `max_length` bytes
     pub fn new(max_length: usize) -> Self {
         Self { buffer: Vec::new(), max_length }
     }
 
-    /// Sets the limit for all further frames
     pub fn set_max_length(&mut self, max_length: usize) {
         self.max_length = max_length;
     }
@@ -135,19 +126,15 @@ pub struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// Creates a writer of frames of at most `max_length` bytes
     pub fn new(max_length: usize) -> Self {
         Self { buffer: Vec::new(), sent: 0, max_length }
     }
 
-    /// Sets the limit for all further frames
     pub fn set_max_length(&mut self, max_length: usize) {
         self.max_length = max_length;
     }
 
-    /// Sends a message and flushes the stream
-    ///
-    /// Cancellation does not corrupt the stream: the rest of the frame is sent before the next one.
+    /// Sends a message and flushes the stream; the rest of a cancelled frame is sent before the next one
     pub async fn write<W, T>(&mut self, to: &mut W, message: &T) -> Result<(), FrameError>
     where
         W: AsyncWrite + Unpin,

@@ -20,16 +20,12 @@ use super::proof::{self, AuthContext, Binding, EXPORTER_LABEL};
 use super::tls::ALPN;
 use super::trust::Credentials;
 
-/// The role of this side in a handshake, with its TLS configuration
 #[derive(Debug, Clone)]
 pub(super) enum HandshakeConfig {
-    /// Connects
     Client(Arc<ClientConfig>),
-    /// Listens
     Server(Arc<ServerConfig>),
 }
 
-/// The local address and the peer's
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Addresses {
     pub(super) local: SocketAddr,

@@ -13,7 +13,6 @@ pub struct ControlHello {
 }
 
 impl ControlHello {
-    /// The versions of this build
     pub fn local() -> Self {
         Self { protocol: PROTOCOL, program: env!("CARGO_PKG_VERSION").into() }
     }

@@ -14,30 +14,24 @@ use super::secret_file::{self, SecretFileError};
 
 /// An Ed25519 key and its self-signed certificate
 ///
-/// Only the key matters, and only the key is stored: the certificate is generated anew each time, names nobody, and its
-/// dates are never checked.
+/// Only the key is stored: the certificate is generated anew each time, names nobody, and its dates are never checked.
 pub struct Identity {
     certificate: CertificateDer<'static>,
     key: PrivatePkcs8KeyDer<'static>,
     fingerprint: Fingerprint,
 }
 
-/// Why an identity could not be loaded or created
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// Generation of a key failed
     #[error("cannot generate a key: {0}")]
     GenerationFailed(rcgen::Error),
-    /// The key file could not be used
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// The key file does not contain a key
     #[error("invalid key file `{}`: expected a private key in PEM form ({reason}); move the file away to generate a new key", path.display())]
     InvalidKey { path: PathBuf, reason: String },
 }
 
 impl Identity {
-    /// Generates a new identity
     pub fn generate() -> Result<Self, IdentityError> {
         KeyPair::generate_for(&PKCS_ED25519)
             .and_then(|key| Self::from_key_pair(&key))
@@ -55,7 +49,6 @@ impl Identity {
         if secret_file::create(path, fresh.pem().as_bytes())? { Ok(fresh) } else { Self::load(path) }
     }
 
-    /// The fingerprint that peers pin
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }

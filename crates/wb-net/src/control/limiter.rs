@@ -47,8 +47,7 @@ impl HandshakeLimiter {
         })
     }
 
-    /// Acquires a permit for a connection from this address. If a limit is reached, the oldest connection of the same
-    /// host, or else of all hosts, is evicted.
+    /// Acquires a permit for this address; at a limit, the oldest connection of its host, or else of all, is evicted
     pub(super) fn acquire(self: &Arc<Self>, from: IpAddr) -> HandshakePermit {
         let host = host_key(from);
         let mut active = self.lock();
@@ -79,7 +78,6 @@ impl HandshakeLimiter {
 }
 
 impl HandshakePermit {
-    /// Waits until the handshake is evicted by a newer one.
     pub(super) async fn evicted(&self) {
         self.eviction.notified().await;
     }

@@ -5,10 +5,8 @@ use std::time::Duration;
 /// Bytes of the longest frame before the peer is authenticated
 pub(super) const UNAUTHENTICATED_FRAME_LIMIT: usize = 64 * 1024;
 
-/// Limits of control connections
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlLimits {
-    /// Timeout of a connection attempt
     pub connect_timeout: Duration,
     /// Timeout of the handshake: from the connection until both sides are authenticated
     pub handshake_timeout: Duration,

@@ -24,7 +24,6 @@ use crate::transport::data_ports::{DataPorts, PortPolicy, SharedListener};
 /// Pause after the process ran out of descriptors or memory
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// A server's listening socket for control connections
 #[derive(Debug)]
 pub struct ControlListener {
     source: ConnectionSource,
@@ -35,13 +34,14 @@ pub struct ControlListener {
     limiter: Arc<HandshakeLimiter>,
 }
 
-/// Where control connections come from
 #[derive(Debug)]
 enum ConnectionSource {
-    /// A socket of their own
     Exclusive(TcpListener),
     /// A socket shared with data connections, which a thread sorts
-    Shared { receiver: Mutex<Receiver<Socket>>, _listener: Arc<SharedListener> },
+    Shared {
+        receiver: Mutex<Receiver<Socket>>,
+        _listener: Arc<SharedListener>,
+    },
 }
 
 impl ControlListener {
@@ -97,14 +97,12 @@ impl ControlListener {
         }
     }
 
-    /// The address it listens on
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// Accepts the next connection, which is not authenticated yet; safe to cancel
-    ///
-    /// Beyond the limits, the oldest connections that are not authenticated are closed. An error is permanent.
+    /// Accepts the next connection, which is not authenticated yet; safe to cancel. An error is permanent. Beyond the
+    /// limits, the oldest connections that are not authenticated are closed
     pub async fn accept(&self) -> Result<UnauthenticatedConnection, ControlError> {
         loop {
             let (stream, peer) = match self.accept_stream().await {
@@ -141,14 +139,12 @@ pub struct UnauthenticatedConnection {
 }
 
 impl UnauthenticatedConnection {
-    /// The peer's address
     pub fn peer_addr(&self) -> SocketAddr {
         self.peer
     }
 
-    /// Performs the handshake and returns the channel
-    ///
-    /// Spawn this in a task, so that an untrusted peer blocks nobody; it ends within the handshake timeout.
+    /// Performs the handshake within the handshake timeout and returns the channel; spawn this in a task, so that an
+    /// untrusted peer blocks nobody
     pub async fn handshake(self) -> Result<Channel, ControlError> {
         let Self { stream, peer, credentials, config, limits, permit } = self;
         let setup_failed = |source| ControlError::SetupFailed { peer, source };
@@ -162,7 +158,7 @@ impl UnauthenticatedConnection {
     }
 }
 
-/// An address of IPv4 as such, which a socket for both families has as one of IPv6
+/// Turns the IPv4-mapped IPv6 address that a socket for both families reports into one of IPv4
 fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),

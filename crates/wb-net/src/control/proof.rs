@@ -49,7 +49,6 @@ enum AuthVerdict {
     Untrusted,
 }
 
-/// Authenticates both sides to each other
 pub(super) async fn authenticate(
     frames: &mut FramedTls,
     context: &AuthContext,

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 /// Longer than any token or key; a longer file was named by mistake
 const MAX_SECRET_LEN: u64 = 64 * 1024;
 
-/// Why a secret file could not be used
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
     #[error("cannot read `{}`: {source}", path.display())]
@@ -27,7 +26,6 @@ pub enum SecretFileError {
     Unwritable { path: PathBuf, source: io::Error },
 }
 
-/// Reads a secret file
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, SecretFileError> {
     let unreadable = |source| SecretFileError::Unreadable { path: path.into(), source };
     let file = File::open(path).map_err(unreadable)?;

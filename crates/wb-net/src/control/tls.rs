@@ -21,9 +21,8 @@ use crate::handshake_signatures::verify_handshake_signatures;
 /// Identifies the protocol inside TLS: [`super::proof`], then [`super::hello`], which negotiates the rest
 pub(super) const ALPN: &[u8] = b"weighbridge-net/1";
 
-/// The TLS configuration of a client
-///
-/// A client that trusts only pinned keys aborts the handshake at any other key, before it presents its own.
+/// The TLS configuration of a client: one that trusts only pinned keys aborts the handshake at any other key, before it
+/// presents its own
 pub(super) fn client_config(credentials: &Credentials) -> Result<ClientConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let pins = match &credentials.trust {
@@ -44,9 +43,8 @@ pub(super) fn client_config(credentials: &Credentials) -> Result<ClientConfig, E
     Ok(config)
 }
 
-/// The TLS configuration of a server
-///
-/// It passes any key on to [`super::proof`], which judges key and token together and can send the client a refusal.
+/// The TLS configuration of a server: it passes any key on to [`super::proof`], which judges key and token together
+/// and can send the client a refusal
 pub(super) fn server_config(credentials: &Credentials) -> Result<ServerConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let verifier = KeyVerifier::new(&provider, None);
@@ -60,7 +58,6 @@ pub(super) fn server_config(credentials: &Credentials) -> Result<ServerConfig, E
     Ok(config)
 }
 
-/// A certificate contained a key that is not pinned
 #[derive(Debug, thiserror::Error)]
 #[error("the key {0} is not pinned")]
 pub(super) struct UnpinnedKey(pub(super) Fingerprint);

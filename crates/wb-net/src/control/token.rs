@@ -18,27 +18,16 @@ const MIN_TOKEN_LEN: usize = 16;
 #[derive(Clone)]
 pub struct Token(Vec<u8>);
 
-/// Why a text is not a valid token
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     #[error("token too short: {length} bytes, expected at least {MIN_TOKEN_LEN}")]
-    TooShort {
-        /// Its length in bytes
-        length: usize,
-    },
-    /// The token contains control characters
+    TooShort { length: usize },
     #[error("invalid token: expected printable text on one line")]
     Unprintable,
-    /// The token file could not be used
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// The token file does not contain a valid token
     #[error("`{}`: {source}", path.display())]
-    InvalidFile {
-        path: PathBuf,
-        /// What is wrong with it
-        source: Box<TokenError>,
-    },
+    InvalidFile { path: PathBuf, source: Box<TokenError> },
     #[error("cannot generate a token: the operating system provides no random bytes")]
     NoRandomness,
 }

@@ -9,14 +9,11 @@ use super::token::Token;
 pub enum Trust {
     /// Peers that prove knowledge of this token, with any key
     Token(Token),
-    /// Peers that hold one of these keys
     Pinned(Vec<Fingerprint>),
-    /// Peers that satisfy either condition
     Either(Token, Vec<Fingerprint>),
 }
 
 impl Trust {
-    /// The token, if a token is accepted
     pub fn token(&self) -> Option<&Token> {
         match self {
             Self::Token(token) | Self::Either(token, _) => Some(token),
@@ -24,7 +21,6 @@ impl Trust {
         }
     }
 
-    /// The pinned keys
     pub fn pins(&self) -> &[Fingerprint] {
         match self {
             Self::Token(_) => &[],
@@ -38,6 +34,5 @@ impl Trust {
 pub struct Credentials {
     /// The local key; with a token any key will do, such as [`Identity::generate`]
     pub identity: Identity,
-    /// The accepted peers
     pub trust: Trust,
 }

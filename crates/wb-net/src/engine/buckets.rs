@@ -27,7 +27,6 @@ impl Buckets {
         counts
     }
 
-    /// The bucket of a latency.
     #[inline]
     fn bucket_index(&self, nanos: Nanos) -> usize {
         let first = (1 << self.width_bits) - 1;
@@ -36,7 +35,6 @@ impl Buckets {
         ((shift as usize) << (self.width_bits - 1)) + (nanos >> shift) as usize
     }
 
-    /// The shortest latency in a bucket.
     fn bucket_start(&self, index: usize) -> Nanos {
         let half = self.width_bits - 1;
         let shift = (index >> half).saturating_sub(1);
@@ -64,7 +62,6 @@ impl Buckets {
         }
     }
 
-    /// The number of significant digits.
     pub(super) fn digits(&self) -> u8 {
         self.digits
     }
@@ -79,12 +76,10 @@ impl Buckets {
         }
     }
 
-    /// The number of counted latencies.
     pub(super) fn total(&self) -> u64 {
         self.counts.iter().map(|&count| u64::from(count)).sum()
     }
 
-    /// The latencies with a non-zero count, and their counts.
     fn iter_recorded(&self) -> impl Iterator<Item = (Nanos, u32)> {
         let buckets = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         buckets.map(|(index, &count)| (self.bucket_start(index), count))

@@ -110,10 +110,7 @@ fn register_links(
 }
 
 /// Executes strands in this process, as a child of an engine set: reads commands from standard input, a UNIX socket,
-/// until it ends.
-///
-/// # Errors
-/// If what arrives there is not of this protocol, or events cannot be written.
+/// until it ends. Fails if what arrives is not of this protocol, or events cannot be written.
 pub fn run_child() -> io::Result<()> {
     let (sender, events) = channel::<EngineEvent>();
     let mut input = HandoverReceiver::new(io::stdin().as_fd().try_clone_to_owned()?);

@@ -9,13 +9,11 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 /// A point on the monotonic clock, or a duration, in nanoseconds.
 pub type Nanos = u64;
 
-/// The current time.
 pub fn now() -> Nanos {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The CPU time that the calling thread has consumed.
 pub fn thread_cpu_time() -> Nanos {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -26,8 +24,7 @@ pub fn nanos(duration: Duration) -> Nanos {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The interval between two polls of an event: an eighth of the time waited so far, within bounds. Quick events are
-/// noticed at once, and slow ones cost little.
+/// Interval between polls: an eighth of the wait so far. Quick events are noticed at once, and slow ones cost little.
 pub fn growing_interval(elapsed: Nanos, (shortest, longest): (Nanos, Nanos)) -> Nanos {
     (elapsed / 8).clamp(shortest, longest)
 }

@@ -34,8 +34,7 @@ pub(super) enum EngineSetInput {
 }
 
 impl EngineSet {
-    /// Starts the engines' driver thread. Engines of this process accept connections on `ports`; events go to
-    /// `on_event`, which returns whether anybody still receives them.
+    /// Starts the driver. Engines of this process accept on `ports`; `on_event` returns whether anybody still receives.
     pub fn start(
         child: ChildCommandFactory,
         ports: Arc<DataPorts>,
@@ -260,7 +259,6 @@ impl EngineSetDriver {
         }
     }
 
-    /// What all members have moved and executed, as far as they have reported.
     fn total_progress(&self, time: Nanos) -> EngineProgress {
         let all = self.members.iter().map(|member| member.progress);
         all.fold(EngineProgress { time, ..EngineProgress::default() }, |sum, one| EngineProgress {

@@ -54,7 +54,6 @@ struct RunningTransaction {
     left: usize,
 }
 
-/// What a strand is doing.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum StrandTask {
     #[default]
@@ -66,13 +65,11 @@ enum StrandTask {
 #[derive(Clone, Default)]
 struct StrandState {
     task: StrandTask,
-    /// Whether it is in the queue of ready strands.
     queued: bool,
     /// Number of its latest timer; earlier ones are void.
     timer: u64,
 }
 
-/// Executes strands on this thread with an event loop.
 pub(super) fn run_event_loop(
     executor: usize,
     mut groups: Vec<GroupStrands>,
@@ -196,7 +193,6 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Advances each ready strand once.
     fn advance_ready(&mut self) {
         for _ in 0..self.ready.len() {
             let Some((index, strand)) = self.ready.pop_front() else { return };
@@ -217,7 +213,6 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Completes a strand's task, with or without an error.
     fn finish_task(&mut self, index: usize, strand: usize, fault: Option<EngineError>) {
         let state = &mut self.states[index][strand];
         let task = std::mem::take(&mut state.task);
@@ -302,7 +297,6 @@ impl<'a> EventLoop<'a> {
         self.next_maintenance
     }
 
-    /// Waits for an event, a timer, a command or due maintenance.
     fn wait(&mut self) {
         let now = clock::now();
         let next_maintenance = self.maintain_idle(now);

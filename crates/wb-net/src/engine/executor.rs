@@ -20,7 +20,6 @@ use super::wait;
 use crate::language::Extent;
 use crate::transport::ConnectionInfo;
 
-/// Metrics that one executor records for one group.
 pub(super) struct GroupMetrics {
     pub(super) group: usize,
     pub(super) plan: Arc<GroupPlan>,
@@ -70,7 +69,6 @@ impl GroupMetrics {
         Self { group, plan, transactions, usage, live_counters, latencies, raw, counters: None, measure_cpu, record }
     }
 
-    /// Opens the performance counters of the calling thread.
     pub(super) fn open_counters(&mut self, settings: &Settings) -> Result<(), EngineError> {
         if !settings.counters.is_empty() {
             let counters = PerfCounters::open(&settings.counters);
@@ -92,8 +90,8 @@ impl GroupMetrics {
         }
     }
 
-    /// Records the end of a strand's transaction. A window lasts until its end, also for a strand that had nothing left
-    /// to do in it, unless it is cut short: who received all that was sent in a window has received it in one as long.
+    /// Records the end of a strand's transaction. A window that is not cut short lasts until its end, even if nothing
+    /// was left to do in it: what was sent in a window has been received in one as long.
     pub(super) fn end_transaction(&mut self, transaction: usize, end: Option<Nanos>, is_cut: bool) {
         let is_window = matches!(self.plan.transactions[transaction].extent, Extent::Window(_));
         let tally = &mut self.transactions[transaction];
@@ -138,7 +136,6 @@ impl GroupMetrics {
     }
 }
 
-/// Executes one blocking strand on this thread.
 pub(super) fn run_blocking(
     executor: usize,
     mut strand: Strand,

@@ -20,40 +20,33 @@ pub(super) enum EngineInput {
 
 #[derive(Debug)]
 pub(super) enum ExecutorCommand {
-    /// Execute a transaction of a group.
-    Run { group: usize, transaction: usize, began: Nanos, end: Option<Nanos> },
+    Run {
+        group: usize,
+        transaction: usize,
+        began: Nanos,
+        end: Option<Nanos>,
+    },
     /// Poll the waiting strands of a group for progress.
-    Poll { group: usize },
+    Poll {
+        group: usize,
+    },
     /// Receive what the other side sent to these strands and is still in flight.
-    Drain { group: usize, totals: Vec<StrandTotals> },
-    /// Report the metrics and end.
+    Drain {
+        group: usize,
+        totals: Vec<StrandTotals>,
+    },
     Report,
 }
 
-/// An event reported by an executor.
 #[derive(Debug)]
 pub(super) enum ExecutorEvent {
-    /// The executor runs and can be woken.
-    Ready {
-        executor: usize,
-        waker: Waker,
-    },
-    /// A strand has finished a transaction.
-    Ended {
-        group: usize,
-        totals: StrandTotals,
-    },
-    /// A strand has received what was in flight to it.
-    Drained {
-        group: usize,
-        totals: StrandTotals,
-    },
+    Ready { executor: usize, waker: Waker },
+    Ended { group: usize, totals: StrandTotals },
+    Drained { group: usize, totals: StrandTotals },
     Failed(EngineError),
-    /// The metrics of one group.
     Report(Box<ExecutorReport>),
 }
 
-/// Wakes an executor that is blocked.
 #[derive(Debug, Clone)]
 pub(super) enum Waker {
     Thread(InterruptHandle),

@@ -43,7 +43,6 @@ impl ForkServer {
         Ok(Self { process, requests: Some(requests) })
     }
 
-    /// Starts a process with this standard input and output.
     pub(super) fn fork(&mut self, input: UnixStream, output: PipeWriter) -> io::Result<ForkedProcess> {
         let exited = || io::Error::other("the process that starts strand processes has exited");
         let requests = self.requests.as_mut().ok_or_else(exited)?;
@@ -90,11 +89,8 @@ impl Drop for ForkedProcess {
     }
 }
 
-/// Forks a process for each request that arrives at standard input, a UNIX socket, until it ends. Each executes
-/// strands as [`run_child`] does.
-///
-/// # Errors
-/// If what arrives is not of this protocol, or strands fail as in [`run_child`].
+/// Forks a process for each request at standard input, a UNIX socket, until that ends; each executes strands as
+/// [`run_child`] does. Fails if a request is not of this protocol, or strands fail as in [`run_child`].
 #[allow(unsafe_code)]
 pub fn run_fork_server() -> io::Result<()> {
     // SAFETY: no handler is installed. The kernel then reaps the forked processes, for which nobody here waits.

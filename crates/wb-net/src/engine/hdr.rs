@@ -22,7 +22,6 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Buckets,
     Ok(Buckets::from(&histogram))
 }
 
-/// Encodes a histogram as text.
 pub(crate) fn encode(histogram: &Histogram<u32>) -> Result<String, V2SerializeError> {
     let mut bytes = Vec::new();
     V2Serializer::new().serialize(histogram, &mut bytes)?;

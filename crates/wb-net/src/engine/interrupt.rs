@@ -8,12 +8,10 @@ use std::sync::Once;
 
 use rustix::thread::{Pid, gettid};
 
-/// A thread that can be interrupted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InterruptHandle(Pid);
 
 impl InterruptHandle {
-    /// A handle to the calling thread.
     pub(crate) fn current_thread() -> Self {
         install_handler();
         Self(gettid())

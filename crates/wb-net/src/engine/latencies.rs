@@ -10,13 +10,16 @@ use super::tally::TransactionTally;
 /// Entries of the buffer.
 const CAPACITY: usize = 128;
 
-/// The subject of a latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LatencyKind {
     /// Messages of a flowop, given by its position in the transaction; each took this long.
-    Flowop { flowop: u32, messages: u32 },
-    /// A round, which ended at `now`.
-    Round { now: Nanos },
+    Flowop {
+        flowop: u32,
+        messages: u32,
+    },
+    Round {
+        now: Nanos,
+    },
 }
 
 /// A latency that is not recorded yet.
@@ -46,7 +49,6 @@ impl LatencyBuffer {
         self.entries.push(entry);
     }
 
-    /// Records all entries.
     pub(super) fn flush(&mut self, into: &mut [TransactionTally]) {
         for LatencyEntry { transaction, kind, nanos } in self.entries.drain(..) {
             let tally = &mut into[transaction as usize];

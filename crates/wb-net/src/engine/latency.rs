@@ -6,22 +6,18 @@ use serde::{Deserialize, Serialize};
 use super::buckets::Buckets;
 use super::clock::Nanos;
 
-/// A histogram of latencies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyHistogram {
     /// The sum, in nanoseconds.
     pub sum: u64,
     /// The shortest in nanoseconds; `u64::MAX` if the histogram is empty.
     pub min: Nanos,
-    /// The longest in nanoseconds.
     pub max: Nanos,
-    /// Count per bucket, to a number of significant digits.
     #[serde(with = "super::hdr")]
     counts: Buckets,
 }
 
 impl LatencyHistogram {
-    /// Creates an empty histogram with this many significant digits.
     pub fn new(digits: u8) -> Self {
         Self { sum: 0, min: Nanos::MAX, max: 0, counts: Buckets::new(digits) }
     }
@@ -31,7 +27,6 @@ impl LatencyHistogram {
         self.record_many(nanos, 1);
     }
 
-    /// Records the same value several times.
     #[inline]
     pub(crate) fn record_many(&mut self, nanos: Nanos, times: u64) {
         self.sum += nanos * times;
@@ -51,12 +46,10 @@ impl LatencyHistogram {
         self.counts.add_series(first, period, count);
     }
 
-    /// An empty histogram with the same significant digits.
     pub(crate) fn empty_like(&self) -> Self {
         Self::new(self.counts.digits())
     }
 
-    /// Adds another histogram.
     pub fn merge(&mut self, other: &Self) {
         self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
@@ -64,12 +57,10 @@ impl LatencyHistogram {
         self.counts.merge(&other.counts);
     }
 
-    /// The number of recorded values.
     pub fn count(&self) -> u64 {
         self.counts.total()
     }
 
-    /// Converts to an HdrHistogram.
     pub fn to_hdr(&self) -> Histogram<u32> {
         self.counts.to_hdr()
     }

@@ -33,8 +33,7 @@ impl Drop for LocalEngine {
 }
 
 impl LocalEngine {
-    /// Starts an engine that accepts connections on these ports; events go to `on_event`, which returns whether anybody
-    /// still receives them.
+    /// Starts an engine that accepts connections on these ports. `on_event` returns whether anybody still receives.
     pub fn start(ports: Arc<DataPorts>, on_event: impl Fn(EngineEvent) -> bool + Send + 'static) -> io::Result<Self> {
         let (input, inputs) = channel();
         let executor_events = input.clone();
@@ -58,7 +57,6 @@ struct Driver {
     state: Option<RunState>,
 }
 
-/// The state of an active run.
 struct RunState {
     prepared: PreparedRun,
     groups: Vec<GroupState>,
@@ -73,7 +71,7 @@ struct RunState {
     stopping: bool,
     /// Datagrams that were lost on the way to each strand, by group and strand, in the transactions that were drained.
     losses: BTreeMap<(usize, u32), u64>,
-    /// Since when links are being set up, if they are.
+    /// Since when links are being set up.
     linking_since: Option<Nanos>,
 }
 
@@ -86,9 +84,7 @@ struct GroupState {
     running: usize,
     /// The transaction that it executes or has executed last.
     transaction: usize,
-    /// Whether the transaction moves data.
     moves_data: bool,
-    /// Whether the transaction lasts for a time.
     is_window: bool,
     began: Nanos,
     end: Option<Nanos>,
@@ -102,9 +98,8 @@ struct GroupState {
 }
 
 impl GroupState {
-    /// The time of a sample. Nothing that ends after the window is counted, and a window that is not cut short lasts until
-    /// its end, also if nothing is left to do in it; who has received a number of datagrams has waited in vain for others
-    /// since the last.
+    /// The time of a sample. Nothing that ends after the window is counted, and a window that is not cut short lasts to
+    /// its end, even with nothing left to do in it. A receiver of a number of datagrams waits in vain after the last.
     fn sample_time(&self, now: Nanos, counters: &LiveCounters, is_cut: bool) -> Nanos {
         match (self.end, counters.last_datagram()) {
             (Some(end), _) if self.is_window && self.running == 0 && !is_cut => end,
@@ -117,8 +112,7 @@ impl GroupState {
 /// Interval between two attempts to interrupt strands: initial and maximum.
 const WAKE_BACKOFF: (Nanos, Nanos) = (500_000, 20_000_000);
 
-/// A transaction starts this long after its command, multiplied by the number of strands, so that all are awake by
-/// then.
+/// Delay between a command and its transaction, multiplied by the number of strands, so that all are awake by then.
 const START_DELAY: Nanos = 10_000;
 
 impl Driver {
@@ -144,7 +138,6 @@ impl Driver {
         }
     }
 
-    /// Ends every strand and closes its connections.
     fn shut_down(&mut self, inputs: &Receiver<EngineInput>) {
         let Some(state) = self.state.take() else { return };
         state.prepared.executors.iter().flat_map(|executor| executor.signals.iter()).for_each(|(_, signals)| {
@@ -292,7 +285,6 @@ impl Driver {
         }
     }
 
-    /// Handles due work: waking strands, and progress reports.
     fn tick(&mut self) -> bool {
         let now = clock::now();
         let Some(state) = &mut self.state else { return true };
@@ -339,14 +331,12 @@ impl Driver {
     }
 }
 
-/// Datagrams by strand.
 fn sum_datagrams(strands: &[StrandTotals], count: fn(&ConnectionTotals) -> u64) -> BTreeMap<u32, u64> {
     let of = |strand: &StrandTotals| strand.connections.iter().filter(|totals| totals.datagrams).map(count).sum();
     strands.iter().map(|strand| (strand.strand, of(strand))).collect()
 }
 
 impl RunState {
-    /// When the next work is due.
     fn next_deadline(&self) -> Nanos {
         let wake_times = self.groups.iter().filter(|group| group.running > 0).filter_map(|group| {
             if group.finishing || self.stopping {
@@ -362,8 +352,7 @@ impl RunState {
         wake_times.chain(setup).chain([self.next_progress]).min().unwrap_or(self.next_progress)
     }
 
-    /// Prepares a transaction; returns when it begins and ends. A second `Run`, which our own clients
-    /// never send, is ignored.
+    /// Prepares a transaction; returns its begin and end. A second `Run`, which our clients never send, is ignored.
     fn begin_transaction(
         &mut self,
         group: usize,
@@ -466,7 +455,6 @@ impl RunState {
         }
     }
 
-    /// Interrupts strands that should have ended.
     fn wake_overdue(&mut self, now: Nanos) {
         for (group, group_state) in self.groups.iter_mut().enumerate() {
             let overdue = group_state.end.is_some_and(|end| now >= end) || group_state.finishing || self.stopping;
@@ -499,7 +487,6 @@ impl RunState {
         progress
     }
 
-    /// What has been moved and executed so far.
     fn progress_at(&self, now: Nanos) -> EngineProgress {
         let LiveTotals { sent, received, operations } = LiveCounters::snapshot(&self.live_counters);
         EngineProgress { time: now, sent, received, operations }

@@ -18,10 +18,8 @@ pub const SUPPORTED_EVENTS: [&str; 11] = [
     "task-clock",
 ];
 
-/// The events that are counted by default.
 pub const DEFAULT_EVENTS: [&str; 2] = ["cycles", "instructions"];
 
-/// Counters of the calling thread.
 #[derive(Debug)]
 pub(super) struct PerfCounters {
     counters: Vec<Counter>,

@@ -1,5 +1,4 @@
-//! Execution plans: a group's transactions with everything precomputed that a strand must not compute while it is
-//! measured.
+//! Execution plans: a group's transactions, with everything precomputed that a strand must not compute while measured.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +10,6 @@ use crate::language::{Endpoint, Extent, Flowop, FlowopAction, Group, Message, Me
 #[derive(Debug)]
 pub(crate) struct GroupPlan {
     pub(crate) name: String,
-    /// Index of the group in the profile.
     pub(crate) index: u32,
     /// Number of strands of the whole group.
     pub(crate) strands: u32,
@@ -22,7 +20,6 @@ pub(crate) struct GroupPlan {
     pub(crate) buffer: usize,
 }
 
-/// A transaction from the point of view of one side.
 #[derive(Debug)]
 pub(crate) struct TransactionPlan {
     pub(crate) name: String,
@@ -30,17 +27,15 @@ pub(crate) struct TransactionPlan {
     /// Nanoseconds between the starts of two rounds of a strand.
     pub(crate) period: Option<f64>,
     pub(crate) flowops: Vec<FlowopPlan>,
-    /// Whether it belongs to the data phase.
     pub(crate) is_data_phase: bool,
     /// Whether none of its flowops concerns this side.
     pub(crate) idle: bool,
 }
 
-/// A flowop from the point of view of one side.
 #[derive(Debug)]
 pub(crate) struct FlowopPlan {
     pub(crate) flowop: Flowop,
-    /// The endpoint of a connect or accept, which the links of all strands share.
+    /// Of a connect or accept; the links of all strands share it.
     pub(crate) endpoint: Option<Arc<Endpoint>>,
     /// Its number in the group, the same on both sides.
     pub(crate) id: u32,
@@ -49,7 +44,6 @@ pub(crate) struct FlowopPlan {
     pub(crate) period: Option<f64>,
     /// The other side's host, by position among the client's hosts.
     pub(crate) host: u32,
-    /// Messages that one system call moves.
     pub(crate) batch: u64,
     /// Whether a disconnect follows a receive that ended by time, so that the other side may still send.
     pub(crate) drains: bool,
@@ -60,23 +54,23 @@ pub(crate) struct FlowopPlan {
 /// The number of executions of a flowop, and their size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Executions {
-    /// The number of executions that the profile gives.
     AsWritten(u64),
     /// The number of bytes that the profile gives, in pieces of another size (`rsize`).
-    InPieces { executions: u64, total: ByteTotal, piece: u32 },
+    InPieces {
+        executions: u64,
+        total: ByteTotal,
+        piece: u32,
+    },
 }
 
-/// The number of bytes that are moved in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ByteTotal {
-    /// This many in each round.
     Round(u64),
     /// Unlimited, for as long as the window is open.
     Endless,
 }
 
 impl GroupPlan {
-    /// Plans one side's part of a group.
     pub(crate) fn new(group_index: usize, group: &Group, side: Side, hosts: &BTreeMap<String, u32>) -> Self {
         let mut next_id = 0;
         let mut connections =
@@ -140,14 +134,12 @@ impl GroupPlan {
         }
     }
 
-    /// The name of the host at the other end of a flowop.
     pub(crate) fn host(&self, flowop: &FlowopPlan) -> &str {
         self.hosts.get(flowop.host as usize).map_or("nobody", String::as_str)
     }
 }
 
 impl TransactionPlan {
-    /// Whether any of its flowops moves data.
     pub(crate) fn moves_data(&self) -> bool {
         self.flowops.iter().any(|flowop| flowop.flowop.action.moves_data())
     }
@@ -159,7 +151,6 @@ impl GroupPlan {
         f64::from(strand) / f64::from(self.strands.max(1))
     }
 
-    /// Whether a transaction belongs to the data phase.
     pub(crate) fn is_data_phase(&self, transaction: usize) -> bool {
         self.transactions[transaction].is_data_phase
     }
@@ -168,7 +159,6 @@ impl GroupPlan {
 /// The minimum buffer size in bytes: the buffer also serves for discarding data and reading files.
 const MIN_BUFFER: usize = 1 << 16;
 
-/// The message of a flowop, if its action has one.
 pub(crate) fn message(flowop: &Flowop) -> Option<&Message> {
     match &flowop.action {
         FlowopAction::Send(message) | FlowopAction::Receive(message) => Some(message),
@@ -246,7 +236,7 @@ struct PlannedConnection {
     datagrams: bool,
 }
 
-/// The connections of a strand, in the order of the profile.
+/// In the order of the profile.
 struct PlannedConnections<'a> {
     hosts: &'a BTreeMap<String, u32>,
     named: BTreeMap<u32, PlannedConnection>,
@@ -254,7 +244,6 @@ struct PlannedConnections<'a> {
 }
 
 impl PlannedConnections<'_> {
-    /// The connection that a flowop uses.
     fn resolve(&mut self, flowop: &Flowop) -> PlannedConnection {
         if let Some(endpoint) = flowop.endpoint() {
             let host = self.hosts.get(&endpoint.remote).copied().unwrap_or(0);

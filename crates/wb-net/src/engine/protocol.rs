@@ -26,24 +26,19 @@ pub struct Assignment {
     /// The profile from the point of view of this side.
     pub profile: NetProfile,
     pub side: Side,
-    /// The range of strands of each group.
     pub strands: Vec<Range<u32>>,
     /// The other hosts, by their names in the profile; on a server, the client alone.
     pub hosts: BTreeMap<String, HostSession>,
     /// The seed for random sizes and the choice of files.
     pub seed: u64,
-    /// The settings of the run.
     pub settings: Settings,
 }
 
-/// The session with another host: the addresses of both ends of its control connection, and the key of data connections.
+/// Both ends of the control connection to a host, and the key by which data connections prove that they belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSession {
-    /// The address of this machine.
     pub local: HostAddress,
-    /// The address of the other machine.
     pub peer: HostAddress,
-    /// With this key data connections prove that they belong to the session.
     pub key: SessionKey,
 }
 
@@ -53,19 +48,16 @@ pub struct HostSession {
 pub struct Settings {
     /// CPUs that strands are pinned to, round-robin; if empty, the kernel places them.
     pub cpus: Vec<usize>,
-    /// With more strands than this in a process, event loops execute them, not a thread each.
+    /// With more strands than this in a process, event loops execute them instead of a thread each.
     pub max_threads: u32,
-    /// Interval between progress reports, in nanoseconds.
     pub progress_interval: Nanos,
-    /// How long a client waits for a datagram before it counts as lost, in nanoseconds.
+    /// How long a client waits for a datagram before it counts as lost.
     pub datagram_timeout: Nanos,
-    /// Whether the CPU time of flowops is measured.
     pub flowop_cpu: bool,
-    /// Performance events that are counted over flowops.
+    /// Performance events to count over flowops.
     pub counters: Vec<String>,
     /// Whether every response time is recorded individually.
     pub raw: bool,
-    /// Whether only totals are recorded.
     pub totals_only: bool,
     /// Whether the progress of every strand is reported, which needs a thread for each.
     pub strand_progress: bool,
@@ -73,7 +65,7 @@ pub struct Settings {
     pub repeating_payload: bool,
     /// The ports on which a server may listen.
     pub ports: PortPolicy,
-    /// Time limit after which the client ends a transaction, in nanoseconds.
+    /// Time after which the client ends a transaction.
     pub max_duration: Option<Nanos>,
 }
 
@@ -96,7 +88,6 @@ impl Default for Settings {
     }
 }
 
-/// A command to an engine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum EngineCommand {
     /// Create sockets; answered by [`EngineEvent::Prepared`].
@@ -104,25 +95,11 @@ pub enum EngineCommand {
     /// Set up the links to the accepting sides that have been announced; answered by [`EngineEvent::Ready`].
     SetPeers(Vec<LinkAnnouncement>),
     /// Execute a transaction; answered by [`EngineEvent::Ended`] for each strand.
-    Run {
-        group: usize,
-        /// Index of the transaction in the group.
-        transaction: usize,
-        /// Time limit in nanoseconds.
-        limit: Option<Nanos>,
-    },
+    Run { group: usize, transaction: usize, limit: Option<Nanos> },
     /// The other side has finished a transaction; these are its final totals.
-    Finish {
-        group: usize,
-        /// Totals of the strands' connections.
-        totals: Vec<StrandTotals>,
-    },
+    Finish { group: usize, totals: Vec<StrandTotals> },
     /// Receive what is still in flight; answered by [`EngineEvent::Drained`].
-    Drain {
-        group: usize,
-        /// Totals of the strands' connections.
-        totals: Vec<StrandTotals>,
-    },
+    Drain { group: usize, totals: Vec<StrandTotals> },
     /// Abort all transactions.
     Stop,
     /// Heartbeat of the coordinator; a server answers with [`EngineEvent::Heartbeat`].
@@ -131,51 +108,36 @@ pub enum EngineCommand {
     Report,
 }
 
-/// An event reported by an engine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum EngineEvent {
-    /// Sockets have been created.
     Prepared {
-        /// The addresses of the links that this side accepts.
         links: Vec<LinkAnnouncement>,
-        /// How the strands of this engine are executed.
         executor: ExecutorKind,
     },
     /// The links are set up, and all executors run.
     Ready,
-    /// Strands have finished a transaction.
     Ended {
         group: usize,
-        /// What the engine has moved and executed until then.
         progress: EngineProgress,
-        /// The strands and their totals.
         strands: Vec<StrandTotals>,
     },
-    /// Strands have received what was in flight to them.
     Drained {
         group: usize,
-        /// The strands and their totals.
         strands: Vec<StrandTotals>,
     },
     /// Heartbeat of the engine; the answer to [`EngineCommand::Heartbeat`].
     Heartbeat,
-    /// Totals so far.
     Progress(EngineProgress),
-    /// The same by strand, if [`Settings::strand_progress`] is set: while a transaction moves data, and at its start and
-    /// end.
+    /// The same by strand, with [`Settings::strand_progress`]: while a transaction moves data, at its start and end.
     StrandProgress(Vec<StrandProgress>),
-    /// Individual response times, if they are recorded.
     Raw(Vec<LatencyRecord>),
-    /// The metrics of the engine.
     Report(Box<EngineReport>),
-    /// The engine or one of its strands has failed.
     Failed(EngineError),
 }
 
 /// The accepting side's address of a link, for one strand.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LinkAnnouncement {
-    /// The link in the profile.
     pub link: LinkId,
     pub strand: u32,
     pub announcement: Announcement,
@@ -185,24 +147,20 @@ pub struct LinkAnnouncement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LinkId {
     pub group: usize,
-    /// Index of the transaction in the group.
     pub transaction: usize,
-    /// Index of the flowop in the transaction.
     pub flowop: usize,
 }
 
 /// Totals of a strand's connections since they were opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrandTotals {
-    /// Index of the strand in its group.
     pub strand: u32,
     pub connections: Vec<ConnectionTotals>,
     /// Number of connections opened so far, by host (index 0 on a server).
     pub opened: Vec<u32>,
 }
 
-/// Totals of one connection since it was opened: bytes of a stream, or datagrams. It is encoded as a list, since a strand
-/// may have many thousands.
+/// Bytes of a stream, or datagrams, of a connection since its opening; encoded as a list: a strand may have thousands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u32, u32, bool, u64, u64)", into = "(u32, u32, bool, u64, u64)")]
 pub struct ConnectionTotals {
@@ -210,11 +168,8 @@ pub struct ConnectionTotals {
     pub host: u32,
     /// Sequence number among the strand's connections to that host, from 1.
     pub ordinal: u32,
-    /// Whether the totals count datagrams instead of bytes.
     pub datagrams: bool,
-    /// Bytes or datagrams sent.
     pub sent: u64,
-    /// Bytes or datagrams received.
     pub received: u64,
 }
 
@@ -230,21 +185,17 @@ impl From<ConnectionTotals> for (u32, u32, bool, u64, u64) {
     }
 }
 
-/// A failure of a strand or an engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{}{message}", location.as_ref().map(|location| format!("{location}: ")).unwrap_or_default())]
 pub struct EngineError {
-    /// The flowop that failed, described by its group, transaction and name.
+    /// Group, transaction and name of the flowop that failed.
     pub location: Option<String>,
     pub message: String,
-    /// The kind of the failure.
     pub kind: EngineErrorKind,
 }
 
-/// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EngineErrorKind {
-    /// An operation failed, or was refused.
     Failed,
     /// This machine does not support the operation at all.
     Unsupported,
@@ -253,7 +204,6 @@ pub enum EngineErrorKind {
 }
 
 impl EngineErrorKind {
-    /// The kind of a system call's error.
     pub fn new(error: &io::Error) -> Self {
         if is_unsupported(error) { Self::Unsupported } else { Self::Failed }
     }

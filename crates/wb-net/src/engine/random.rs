@@ -7,10 +7,8 @@
 /// Identifies one random number of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RandomKey {
-    /// The seed of the run.
     pub(crate) seed: u64,
     pub(crate) group: u32,
-    /// Index of the strand in its group.
     pub(crate) strand: u32,
     /// Number of the flowop in its group.
     pub(crate) flowop: u32,

@@ -12,11 +12,9 @@ pub struct LatencyRecord {
     /// When it ended, on the engine's monotonic clock.
     pub ended_at: Nanos,
     pub group: u32,
-    /// Index of the strand in the group.
     pub strand: u32,
     /// Number of the flowop in the group.
     pub flowop: u32,
-    /// Its duration, in nanoseconds.
     pub duration: Nanos,
 }
 
@@ -32,14 +30,12 @@ pub(super) struct RawLog {
     empty: Receiver<Vec<LatencyRecord>>,
 }
 
-/// The reading end of a log.
 #[derive(Debug)]
 pub(super) struct RawLogReader {
     full: Receiver<Vec<LatencyRecord>>,
     empty: Sender<Vec<LatencyRecord>>,
 }
 
-/// Creates a log.
 pub(super) fn new_log(group: u32) -> (RawLog, RawLogReader) {
     let ((full, chunks), (recycle, empty)) = (channel(), channel());
     for _ in 0..2 {
@@ -58,7 +54,6 @@ impl RawLog {
         }
     }
 
-    /// Passes the current chunk on to the reader.
     pub(super) fn flush(&mut self) {
         // Allocates only if the reader has not returned the last chunks: nothing is lost.
         let next = self.empty.try_recv().unwrap_or_else(|_| Vec::with_capacity(CHUNK));
@@ -69,7 +64,6 @@ impl RawLog {
 }
 
 impl RawLogReader {
-    /// Passes all finished chunks to a function.
     pub(super) fn fetch(&self, mut handle: impl FnMut(&[LatencyRecord])) {
         while let Ok(mut chunk) = self.full.try_recv() {
             handle(&chunk);

@@ -9,19 +9,15 @@ use crate::netstat::NetworkCounters;
 use crate::transport::ConnectionInfo;
 use crate::transport::watched_connection::ConnectionSnapshot;
 
-/// The metrics of an engine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EngineReport {
-    /// The side of the engine.
     pub side: Side,
     /// The report of each group, by index; empty for groups without strands in this engine.
     pub groups: Vec<GroupReport>,
     pub progress: Vec<EngineProgress>,
-    /// What the kernel counted during the run.
     pub network: NetworkCounters,
     /// Unexpected connections and datagrams that were dropped.
     pub rejected_connections: u64,
-    /// How strands were executed.
     pub executor: ExecutorKind,
 }
 
@@ -44,7 +40,6 @@ impl EngineReport {
 }
 
 impl GroupReport {
-    /// Adds the metrics of other strands of the group.
     pub fn add(&mut self, other: Self) {
         if self.transactions.is_empty() {
             self.transactions = other.transactions;
@@ -58,14 +53,10 @@ impl GroupReport {
     }
 }
 
-/// The metrics of the strands of one group.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct GroupReport {
-    /// Tallies by transaction.
     pub transactions: Vec<TransactionTally>,
-    /// Tallies by strand.
     pub strands: Vec<StrandTally>,
-    /// Kernel statistics of the connections.
     pub connections: ConnectionInfo,
     /// CPU usage of the strands' threads during the data phase: transactions that move data, or all if none does.
     pub usage: Usage,
@@ -85,11 +76,9 @@ pub enum Side {
 pub struct EngineProgress {
     /// Time on the engine's monotonic clock.
     pub time: Nanos,
-    /// Bytes sent in complete messages.
+    /// Bytes in complete messages, like `received`.
     pub sent: u64,
-    /// Bytes received in complete messages.
     pub received: u64,
-    /// Executions of flowops.
     pub operations: u64,
 }
 
@@ -97,19 +86,13 @@ pub struct EngineProgress {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StrandProgress {
     pub group: u32,
-    /// Index of the transaction in the group.
     pub transaction: u32,
-    /// Index of the strand in the group.
     pub strand: u32,
-    /// Time on the engine's monotonic clock.
     pub time: Nanos,
-    /// Bytes sent in complete messages.
+    /// Bytes in complete messages, like `received`.
     pub sent: u64,
-    /// Bytes received in complete messages.
     pub received: u64,
-    /// Executions of flowops.
     pub operations: u64,
-    /// The datagrams that it received.
     pub datagrams: DatagramProgress,
     /// The connection that it opened last, if that is open.
     pub connection: Option<ConnectionSnapshot>,
@@ -126,11 +109,8 @@ pub struct DatagramProgress {
     pub jitter_ns: f64,
 }
 
-/// How strands are executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ExecutorKind {
-    /// One thread per strand, which blocks in the kernel.
     ThreadPerStrand,
-    /// Many strands per thread, in an event loop.
     EventLoop { threads: u32 },
 }

@@ -18,7 +18,6 @@ const INTERVAL_DIGITS: u8 = 2;
 /// Number of intervals that are preallocated before a transaction; further ones are allocated on demand.
 const PREALLOCATED: u64 = 256;
 
-/// Counters and latencies of one flowop.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FlowopTally {
     /// Executions that ended within the window.
@@ -29,8 +28,7 @@ pub struct FlowopTally {
     pub timeouts: u64,
     /// Datagrams that arrived after they had been given up, or out of order.
     pub late: u64,
-    /// Datagrams that arrived after a datagram that was sent later; only of the datagrams that this flowop alone
-    /// receives.
+    /// Datagrams that arrived after one that was sent later, among those that only this flowop receives.
     pub reordered: u64,
     /// Jitter of the connections on which numbered datagrams arrived.
     pub jitter: JitterTally,
@@ -42,16 +40,14 @@ pub struct FlowopTally {
     pub response: Option<LatencyHistogram>,
     /// Delay of the actual start behind the intended one; only with a rate.
     pub lag: Option<LatencyHistogram>,
-    /// What its rate scheduled; nothing without one.
+    /// Zero without a rate.
     pub schedule: ScheduleTally,
     /// CPU time of the executions in nanoseconds, if it is measured.
     pub cpu: u64,
-    /// Performance counters over the executions, if any are measured.
     pub counters: Vec<u64>,
 }
 
 impl FlowopTally {
-    /// Creates the tally of a flowop that has not been executed yet.
     pub fn new(digits: u8, paced: bool, counters: usize) -> Self {
         let histogram = || LatencyHistogram::new(digits);
         Self {
@@ -71,7 +67,6 @@ impl FlowopTally {
         }
     }
 
-    /// Adds another executor's tally.
     pub fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.bytes += other.bytes;
@@ -104,7 +99,7 @@ pub struct ScheduleTally {
     pub due: u64,
     /// Executions that never began, or not before the end of the flowop's schedule.
     pub missed: u64,
-    /// How long single executions were kept from their schedule by the rest of their rounds, in nanoseconds.
+    /// How long single executions were kept from their schedule by the rest of their rounds.
     pub slipped: Nanos,
 }
 
@@ -117,7 +112,6 @@ pub struct JitterTally {
 }
 
 impl JitterTally {
-    /// Adds the jitter of one connection.
     pub(crate) fn add(&mut self, jitter: f64) {
         self.merge(Self { connections: 1, sum: jitter });
     }
@@ -133,10 +127,9 @@ impl JitterTally {
     }
 }
 
-/// Counters and latencies of one transaction.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TransactionTally {
-    /// When the first strand began, on the engine's monotonic clock in nanoseconds; `u64::MAX` if none did.
+    /// When the first strand began, on the engine's monotonic clock; `u64::MAX` if none did.
     pub began: Nanos,
     /// When the last strand finished, or the end of the window.
     pub ended: Nanos,
@@ -144,19 +137,16 @@ pub struct TransactionTally {
     pub rounds: LatencyHistogram,
     /// Rounds in which a flowop failed or a datagram was lost: they have no duration.
     pub failed_rounds: u64,
-    /// Rounds that had not ended at the end of the window.
     pub pending: PendingRounds,
     /// From the intended start of a round to its end; only with a rate.
     pub response: Option<LatencyHistogram>,
     /// Delay of the actual start of rounds behind the intended one; only with a rate.
     pub lag: Option<LatencyHistogram>,
     pub flowops: Vec<FlowopTally>,
-    /// Durations of rounds, by interval.
     pub intervals: Intervals,
 }
 
 impl TransactionTally {
-    /// Adds another executor's tally.
     pub fn add(&mut self, other: &Self) {
         self.began = self.began.min(other.began);
         self.ended = self.ended.max(other.ended);
@@ -175,24 +165,22 @@ impl TransactionTally {
     }
 }
 
-/// Rounds that had not ended when their window did. Each took at least as long as it had been open or due: the values
-/// are these times.
+/// Rounds that had not ended when their window did, by how long each had been open, or due by the rate: it took at
+/// least that. Only `open` is known without a rate.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct PendingRounds {
-    /// How long each open round had been open.
     pub open: Option<LatencyHistogram>,
-    /// How long each open round had been due, since the start that the rate intended; only with a rate.
+    /// How long each open round had been due, since the start that the rate intended.
     pub open_response: Option<LatencyHistogram>,
-    /// How long each round had been due that never began; only with a rate.
+    /// How long each round had been due that never began.
     pub not_started: Option<LatencyHistogram>,
-    /// Rounds that were due in the window, begun or not; only with a rate.
+    /// Rounds that were due in the window, begun or not.
     pub due: u64,
-    /// Rounds of a number of iterations that began after the period of the last was over; only with a rate.
+    /// Rounds of a number of iterations that began after the period of the last was over.
     pub overdue: u64,
 }
 
 impl PendingRounds {
-    /// Adds others.
     pub fn add(&mut self, other: &Self) {
         let parts = [
             (&mut self.open, &other.open),
@@ -210,17 +198,15 @@ impl PendingRounds {
         self.overdue += other.overdue;
     }
 
-    /// How long the oldest open round had been open, in nanoseconds; 0 without one.
+    /// 0 without an open round.
     pub fn longest(&self) -> Nanos {
         self.open.as_ref().map_or(0, |open| open.max)
     }
 
-    /// The number of open rounds.
     pub fn open_count(&self) -> u64 {
         self.open.as_ref().map_or(0, LatencyHistogram::count)
     }
 
-    /// The number of rounds that were due and never began.
     pub fn not_started_count(&self) -> u64 {
         self.not_started.as_ref().map_or(0, LatencyHistogram::count)
     }
@@ -229,7 +215,6 @@ impl PendingRounds {
 /// Latencies by interval, counted from the start of the transaction.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Intervals {
-    /// Length of an interval, in nanoseconds.
     pub length: Nanos,
     /// One histogram for each interval that has begun.
     pub times: Vec<LatencyHistogram>,
@@ -246,7 +231,6 @@ impl Intervals {
         Self { length: length.max(1), ..Self::default() }
     }
 
-    /// Prepares for a transaction with this window, if it has one.
     pub(crate) fn begin(&mut self, begin: Nanos, window: Option<Nanos>) {
         let count = window.map_or(2, |window| (window / self.length + 2).min(PREALLOCATED));
         self.begin = begin;
@@ -281,20 +265,15 @@ impl Intervals {
 /// Counters of one strand in the data phase: in all transactions that move data, or in all if none does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrandTally {
-    /// Index of the strand in its group.
     pub strand: u32,
-    /// Executions of flowops.
     pub operations: u64,
     pub rounds: u64,
-    /// Bytes sent.
+    /// Bytes, like `received`.
     pub sent: u64,
-    /// Bytes received.
     pub received: u64,
-    /// Sum of the durations of rounds, in nanoseconds.
+    /// Of the durations of rounds, like `min` and `max`.
     pub sum: Nanos,
-    /// The shortest round in nanoseconds.
     pub min: Nanos,
-    /// The longest round in nanoseconds.
     pub max: Nanos,
 }
 
@@ -308,8 +287,7 @@ impl StrandTally {
     }
 }
 
-/// Live counters of one executor, read by another thread for progress reports. Each executor has its own, on separate
-/// cache lines, and is their only writer.
+/// Live counters of one executor, their only writer, on separate cache lines; another thread reads them for reports.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct LiveCounters {
@@ -394,7 +372,6 @@ pub(crate) fn failure_number(error: &io::Error) -> i32 {
     }
 }
 
-/// Describes a failure by the number under which it is counted.
 pub(crate) fn describe_failure(number: i32) -> String {
     match number {
         CLOSED => "the other side closed the connection".to_owned(),

@@ -38,7 +38,6 @@ impl Usage {
         }
     }
 
-    /// An equal share of this usage.
     #[must_use]
     pub fn split_among(self, among: u64) -> Self {
         let share = |all: u64| all / among.max(1);
@@ -50,7 +49,6 @@ impl Usage {
         }
     }
 
-    /// The difference to an earlier measurement.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -61,7 +59,6 @@ impl Usage {
         }
     }
 
-    /// Adds another usage.
     pub fn add(&mut self, other: Self) {
         self.user_ns += other.user_ns;
         self.system_ns += other.system_ns;

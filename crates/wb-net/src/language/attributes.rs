@@ -43,7 +43,6 @@ impl<'t> Attributes<'t> {
         self.find(name).is_some()
     }
 
-    /// The span of its name.
     pub(super) fn span(&self, name: &str) -> Option<Span> {
         self.find(name).map(|attribute| attribute.span.clone())
     }
@@ -75,7 +74,6 @@ impl<'t> Attributes<'t> {
         parse(text.as_str()).map_err(|error| scope.report(text.span(), error)).ok()
     }
 
-    /// The same for a parser that may return a note on how the value is written.
     pub(super) fn get_with_note<T>(
         &self,
         scope: &mut ParseContext,

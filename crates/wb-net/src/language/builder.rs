@@ -18,9 +18,8 @@ const MAX_STRANDS: u64 = 1 << 20;
 const MAX_PROCESSES: u64 = 1024;
 pub(super) const ELEMENTS: [&str; 4] = ["profile", "group", "transaction", "flowop"];
 
-/// Builds the profile; the result is only valid if no error has been reported.
-///
-/// Like uperf, this ignores missing end tags: a new element closes the previous one of its kind.
+/// Builds the profile; the result is only valid if no error has been reported. Like uperf, this ignores missing end
+/// tags: a new element closes the previous one of its kind.
 pub(super) fn build_profile(scope: &mut ParseContext, tags: &[Tag], stem: &str) -> NetProfile {
     let mut builder =
         ProfileBuilder { context: scope, name: stem.to_owned(), start: None, ended: false, groups: Vec::new() };
@@ -49,17 +48,14 @@ pub(super) fn build_profile(scope: &mut ParseContext, tags: &[Tag], stem: &str) 
 struct ProfileBuilder<'s, 'a> {
     context: &'s mut ParseContext<'a>,
     name: String,
-    /// The profile's opening tag.
     start: Option<Span>,
     ended: bool,
     groups: Vec<GroupDraft>,
 }
 
-/// A group that is being parsed.
 struct GroupDraft {
     group: Group,
     tag: Span,
-    /// Whether transactions can be added.
     open: bool,
     transactions: Vec<TransactionDraft>,
 }
@@ -67,7 +63,6 @@ struct GroupDraft {
 struct TransactionDraft {
     transaction: Transaction,
     tag: Span,
-    /// Whether flowops can be added.
     open: bool,
     flowops: Vec<ParsedFlowop>,
     /// Whether any of its flowops could not be parsed.
@@ -177,7 +172,6 @@ impl ProfileBuilder<'_, '_> {
     }
 }
 
-/// The error for a text that is something else.
 pub(super) fn missing_profile() -> Diagnostic {
     Diagnostic::labelled("no profile found", "").with_help("a profile starts with `<profile name=\"…\">`")
 }

@@ -5,17 +5,11 @@ use super::parser::{ParsedProfile, parse};
 use super::variables::Variables;
 use crate::support::{UnsupportedFeature, unsupported_features};
 
-/// The result of checking a profile's text.
 #[derive(Debug)]
 pub enum ProfileCheck {
-    /// It can be run on this system.
     Valid(ParsedProfile),
     Invalid(ProfileDiagnostics),
-    /// It is valid, but this system does not support all of it.
-    Unsupported {
-        parsed: ParsedProfile,
-        unsupported: Vec<UnsupportedFeature>,
-    },
+    Unsupported { parsed: ParsedProfile, unsupported: Vec<UnsupportedFeature> },
 }
 
 /// Parses a profile and probes whether this system supports its features.

@@ -10,9 +10,8 @@ use super::spanned_text::Span;
 /// The largest UDP payload over IPv4, in bytes.
 pub const MAX_UDP_PAYLOAD: u32 = 65_507;
 
-/// Reports flowops whose connection is certainly not open, or whose messages cannot pass through it.
-///
-/// `spans` holds two spans for each flowop: its own, and the span of its connection's name.
+/// Reports flowops whose connection is certainly not open, or whose messages cannot pass through it. `spans` holds two
+/// spans for each flowop: its own, and that of its connection's name.
 pub(super) fn check_connections(scope: &mut ParseContext, group: &Group, spans: &[Vec<(Span, Span)>]) {
     for ((transaction, links), spans) in group.transactions.iter().zip(connection_uses(group)).zip(spans) {
         if transaction.extent == Extent::Iterations(0) {

@@ -9,12 +9,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::profile::{Endpoint, Extent, Flowop, FlowopAction, Group, Transaction};
 
-/// How a flowop uses connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum ConnectionUse<'a> {
     None,
     Opens(&'a Endpoint),
-    /// It uses or closes an open one.
     Uses(&'a Endpoint),
     /// It uses a connection that is not open; this was the last one, if any.
     Closed(Option<&'a Endpoint>),
@@ -37,7 +35,6 @@ pub(crate) fn connection_uses(group: &Group) -> Vec<Vec<ConnectionUse<'_>>> {
     group.transactions.iter().map(|transaction| open.apply_transaction(transaction)).collect()
 }
 
-/// The open connections of a strand.
 #[derive(Clone, Default)]
 struct OpenConnections<'a> {
     named: BTreeMap<u32, NamedConnection<'a>>,

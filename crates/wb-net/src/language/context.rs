@@ -11,7 +11,6 @@ use super::variables::{Variables, name_length};
 /// Upper limit for the length of an expanded value; without a limit, a small file could demand any amount of memory.
 const MAX_VALUE_LENGTH: usize = 64 * 1024;
 
-/// The state of parsing one profile.
 pub(super) struct ParseContext<'a> {
     pub(super) source: &'a SourceText,
     variables: &'a Variables,
@@ -41,7 +40,6 @@ impl<'a> ParseContext<'a> {
         self.notes.push(ProfileNote::new(self.source, span, message));
     }
 
-    /// The variables that have been used so far.
     pub(super) fn used_variables(&self) -> BTreeSet<String> {
         self.used.clone()
     }
@@ -62,7 +60,6 @@ impl<'a> ParseContext<'a> {
     }
 
     /// Expands the variables in a text: `$name` where it is the whole value or an item of a list, `${name}` anywhere.
-    ///
     /// Returns `None` if an error has been reported.
     pub(super) fn expand(&mut self, text: &SpannedText) -> Option<SpannedText> {
         let source = text.as_str();

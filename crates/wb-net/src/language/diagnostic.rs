@@ -7,7 +7,6 @@ use wb_diagnostics::{Diagnostic, SourceText};
 
 use super::spanned_text::Span;
 
-/// Maximum number of errors that are shown at once.
 const MAX_SHOWN: usize = 20;
 
 /// All errors in a text, in order of position; at least one.
@@ -21,7 +20,6 @@ pub struct ProfileDiagnostics {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileNote {
     source: SourceText,
-    /// Its byte range in the text.
     span: Span,
     message: String,
 }
@@ -31,7 +29,6 @@ impl ProfileNote {
         Self { source: source.clone(), span, message: message.into() }
     }
 
-    /// Its first byte in the text.
     pub(super) fn start(&self) -> usize {
         self.span.start
     }
@@ -48,7 +45,6 @@ impl ProfileDiagnostics {
         Self { source: source.clone(), diagnostics }
     }
 
-    /// All diagnostics.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
@@ -58,7 +54,6 @@ impl ProfileDiagnostics {
         &self.diagnostics[..self.diagnostics.len().min(MAX_SHOWN)]
     }
 
-    /// The name of the text's source, for display.
     pub fn source_name(&self) -> &str {
         &self.source.name
     }

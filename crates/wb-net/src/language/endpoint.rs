@@ -113,7 +113,6 @@ fn parse_sctp(scope: &mut ParseContext, options: &FlowopOptions) -> SctpEndpoint
     sctp
 }
 
-/// Whether the packets of a protocol have a header of IP.
 fn has_ip_header(protocol: Protocol) -> bool {
     !matches!(protocol, Protocol::Unix | Protocol::UnixDgram | Protocol::Vsock)
 }

@@ -14,18 +14,15 @@ use super::profile::{Flowop, FlowopAction, MAX_BATCH};
 use super::quantity::{parse_duration, parse_integer, parse_rate};
 use super::spanned_text::Span;
 
-/// A flowop and its spans.
 pub(super) struct ParsedFlowop {
     pub(super) flowop: Flowop,
-    /// The span of its tag.
     pub(super) span: Span,
     /// The span of its `conn` if given, otherwise that of its tag.
     pub(super) connection_span: Span,
 }
 
-/// Parses a flowop; `None` if it has errors, which have been reported.
-///
-/// `processes` is the number of processes that execute it. Each process would need a fixed port for itself.
+/// Parses a flowop; `None` if it has errors, which have been reported. Each of the `processes` that execute it would
+/// need a fixed port for itself.
 pub(super) fn parse_flowop(scope: &mut ParseContext, tag: &Tag, processes: u32) -> Option<ParsedFlowop> {
     let errors_before = scope.error_count();
     let attributes = Attributes::parse(scope, tag, &["type", "options"]);

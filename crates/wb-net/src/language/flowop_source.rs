@@ -6,7 +6,6 @@ use super::context::ParseContext;
 use super::markup::Tag;
 use super::options::FlowopOptions;
 
-/// The flowop that is being parsed.
 pub(super) struct FlowopSource<'a> {
     pub(super) name: &'a str,
     pub(super) tag: &'a Tag,

@@ -42,8 +42,7 @@ pub(super) fn find_flowop(name: &str) -> Option<(&'static str, FlowopKind)> {
     FLOWOP_KINDS.into_iter().find(|(candidate, _)| candidate.eq_ignore_ascii_case(name))
 }
 
-/// The name of the flowop that the peer executes at the same time: `write` for `read`. Flowops without a counterpart
-/// keep their name.
+/// The flowop that the peer executes meanwhile: `write` for `read`. Flowops without a counterpart keep their name.
 pub(crate) fn opposite(name: &str) -> &str {
     const PAIRS: [(&str, &str); 7] = [
         ("connect", "accept"),
@@ -63,9 +62,7 @@ pub(crate) fn opposite(name: &str) -> &str {
 /// Group of types of flowops that take the same options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FlowopFamily {
-    /// connect, accept
     Open,
-    /// disconnect
     Close,
     /// read, write, …
     Message,
@@ -88,11 +85,9 @@ impl FlowopKind {
     }
 }
 
-/// An option of flowops.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OptionSpec {
     pub(super) name: &'static str,
-    /// Whether it takes no value.
     pub(super) is_flag: bool,
     /// The flowops that it applies to; it is ignored on others.
     pub(super) applies_to: &'static [FlowopFamily],
@@ -122,7 +117,6 @@ const fn flag(name: &'static str, applies_to: &'static [FlowopFamily]) -> Option
     OptionSpec { name, is_flag: true, applies_to }
 }
 
-/// All options of flowops.
 pub(super) const OPTIONS: &[OptionSpec] = &[
     value("remotehost", OPEN),
     value("localhost", OPEN),

@@ -9,20 +9,16 @@ use wb_diagnostics::Diagnostic;
 use super::context::ParseContext;
 use super::spanned_text::{Span, SpannedText};
 
-/// An opening or closing tag.
 #[derive(Debug)]
 pub(super) struct Tag {
     pub(super) name: String,
     pub(super) attributes: Vec<Attribute>,
     /// `</name>`
     pub(super) closing: bool,
-    /// The span of the whole tag.
     pub(super) span: Span,
-    /// The span of its name.
     pub(super) name_span: Span,
 }
 
-/// `name="value"`
 #[derive(Debug)]
 pub(super) struct Attribute {
     pub(super) name: String,
@@ -58,7 +54,6 @@ impl TagScanner<'_, '_> {
         found
     }
 
-    /// Skips characters that satisfy the predicate, and returns the skipped span.
     fn skip_while(&mut self, predicate: impl Fn(char) -> bool) -> Span {
         let start = self.at;
         self.at += self.rest().find(|character| !predicate(character)).unwrap_or(self.rest().len());
@@ -159,7 +154,6 @@ impl TagScanner<'_, '_> {
         Some(Attribute { name, span, value: SpannedText::decode(self.text, whole) })
     }
 
-    /// Skips and reports a character that cannot start an attribute.
     fn report_stray(&mut self) -> Option<Attribute> {
         let start = self.at;
         self.at += self.rest().chars().next().map_or(0, char::len_utf8);

@@ -65,7 +65,6 @@ fn parse_message_size(scope: &mut ParseContext, text: &SpannedText) -> Option<Me
     Some(MessageSize::Random { min, max })
 }
 
-/// Splits `rand(MIN,MAX)` into the minimum and the maximum.
 fn split_random(text: &SpannedText) -> Option<(SpannedText, SpannedText)> {
     let source = text.as_str();
     let open = 4 + source[4..].len() - source[4..].trim_start().strip_prefix('(')?.len();

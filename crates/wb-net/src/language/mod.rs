@@ -1,7 +1,6 @@
 //! The profile language: its data types ([`profile`]), its parser ([`parser`]), and its diagnostics ([`diagnostic`]).
 //!
-//! Text becomes tags (`markup`), tags become a [`NetProfile`] (`builder`), and then the use of its connections is
-//! checked.
+//! Text becomes tags (`markup`), tags a [`NetProfile`] (`builder`), and then the use of its connections is checked.
 
 mod attributes;
 mod builder;

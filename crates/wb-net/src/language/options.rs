@@ -73,12 +73,10 @@ impl FlowopOptions {
         !self.is_incomplete && !self.has(name)
     }
 
-    /// The span of the option.
     pub(super) fn span(&self, name: &str) -> Option<Span> {
         self.find(name).map(|given| given.span.clone())
     }
 
-    /// The span of the first option whose name has a prefix.
     pub(super) fn first_with_prefix(&self, prefix: &str) -> Option<Span> {
         self.given.iter().find(|given| given.spec.name.starts_with(prefix)).map(|given| given.span.clone())
     }
@@ -88,7 +86,6 @@ impl FlowopOptions {
         self.find(name)?.value.as_ref()
     }
 
-    /// Its value as a trimmed string.
     pub(super) fn word(&self, name: &str) -> Option<String> {
         self.text(name).map(|text| text.as_str().trim().to_owned())
     }
@@ -104,7 +101,6 @@ impl FlowopOptions {
         parse(text.as_str()).map_err(|error| scope.report(text.span(), error)).ok()
     }
 
-    /// The same for a parser that may return a note on how the value is written.
     pub(super) fn get_with_note<T>(
         &self,
         scope: &mut ParseContext,

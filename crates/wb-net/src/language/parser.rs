@@ -12,22 +12,18 @@ use super::markup::scan_tags;
 use super::profile::NetProfile;
 use super::variables::Variables;
 
-/// Maximum size of a profile, in bytes.
 const MAX_FILE_SIZE: usize = 1024 * 1024;
 
 /// A profile that was parsed without errors.
 #[derive(Debug)]
 pub struct ParsedProfile {
     pub profile: NetProfile,
-    /// Notes on the profile, in the order of the text.
+    /// In the order of the text.
     pub notes: Vec<ProfileNote>,
-    /// The variables that it uses.
     pub variables: BTreeSet<String>,
 }
 
-/// Parses a profile in the language of uperf 1.0.8, but reports all its errors.
-///
-/// `source_name` is the name of its file; a profile without a name is named after the file's stem.
+/// Parses a profile in uperf 1.0.8's language, but reports all errors. One without a name gets the stem of its file.
 pub fn parse(source_name: &str, text: &str, variables: &Variables) -> Result<ParsedProfile, ProfileDiagnostics> {
     if text.len() > MAX_FILE_SIZE {
         return Err(too_large_error(source_name));
@@ -46,7 +42,6 @@ pub fn parse(source_name: &str, text: &str, variables: &Variables) -> Result<Par
     Ok(ParsedProfile { profile, notes: scope.finish()?, variables })
 }
 
-/// Decodes the bytes of a profile's file.
 pub fn decode_text<'a>(source_name: &str, bytes: &'a [u8]) -> Result<&'a str, ProfileDiagnostics> {
     if bytes.len() > MAX_FILE_SIZE {
         return Err(too_large_error(source_name));

@@ -10,14 +10,13 @@ use serde::{Deserialize, Serialize};
 /// A workload: groups that run concurrently.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetProfile {
-    /// Its name; without influence on what it does.
+    /// Without influence on what the profile does.
     pub name: String,
-    /// Its groups; at least one.
+    /// At least one.
     pub groups: Vec<Group>,
 }
 
 impl NetProfile {
-    /// The flowops of all groups, in order.
     pub fn flowops(&self) -> impl Iterator<Item = &Flowop> {
         self.groups.iter().flat_map(Group::flowops)
     }
@@ -28,16 +27,14 @@ impl NetProfile {
 pub struct Group {
     /// The given name, or `Group0`, `Group1`, … by position.
     pub name: String,
-    /// Number of strands; at least one.
+    /// At least one.
     pub strands: u32,
-    /// Whether strands are threads or processes.
     pub kind: StrandKind,
-    /// Its transactions; at least one.
+    /// At least one.
     pub transactions: Vec<Transaction>,
 }
 
 impl Group {
-    /// The flowops of all transactions, in order.
     pub fn flowops(&self) -> impl Iterator<Item = &Flowop> {
         self.transactions.iter().flat_map(|transaction| &transaction.flowops)
     }
@@ -51,7 +48,6 @@ impl Group {
     }
 }
 
-/// The kind of a strand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StrandKind {
     /// A thread (`nthreads`).
@@ -65,19 +61,17 @@ pub enum StrandKind {
 pub struct Transaction {
     /// `Txn0`, `Txn1`, … by position in its group.
     pub name: String,
-    /// Its number of rounds, or its duration.
     pub extent: Extent,
     /// Rounds per second and strand, started by the clock whether or not the last has ended (an open loop).
     pub rate: Option<f64>,
     /// Whether it only prepares what follows, such as the congestion window: its figures belong to no total.
     #[serde(default)]
     pub warm_up: bool,
-    /// Its flowops; at least one.
+    /// At least one.
     pub flowops: Vec<Flowop>,
 }
 
 impl Transaction {
-    /// Whether a flowop of it moves data.
     pub fn moves_data(&self) -> bool {
         self.flowops.iter().any(|flowop| flowop.action.moves_data())
     }
@@ -97,7 +91,6 @@ pub enum Extent {
 pub struct Flowop {
     /// Its type as written in reports: `connect`, `write`, `recvfrom`, …
     pub name: String,
-    /// Its operation.
     pub action: FlowopAction,
     /// The name of the connection (`conn`); `None` for the first one without a name.
     pub connection: Option<u32>,
@@ -105,8 +98,7 @@ pub struct Flowop {
     pub count: u64,
     /// Repetitions of the `count` executions; at least 1.
     pub repeat: u64,
-    /// Messages per system call; 1 by default, at most [`MAX_BATCH`]. Each datagram is received individually, since any
-    /// may be lost.
+    /// Messages per system call: 1 by default, at most [`MAX_BATCH`]. Each datagram is received alone: any may be lost.
     pub batch: u32,
     /// Executions per second and strand, as an open loop.
     pub rate: Option<f64>,
@@ -142,7 +134,6 @@ impl Flowop {
         if simple { u64::from(self.batch.clamp(1, MAX_BATCH)) } else { 1 }
     }
 
-    /// The endpoint of the connection that it opens or accepts, if it does.
     pub fn endpoint(&self) -> Option<&Endpoint> {
         match &self.action {
             FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint) => Some(endpoint),
@@ -156,37 +147,26 @@ impl Flowop {
     }
 }
 
-/// The operation of a flowop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum FlowopAction {
-    /// Opens a connection to the remote host.
     Connect(Box<Endpoint>),
-    /// Accepts a connection from the remote host.
     Accept(Box<Endpoint>),
-    /// Closes a connection.
     Disconnect,
-    /// Sends one message (write, send, sendto).
     Send(Message),
-    /// Receives one message (read, recv, recvfrom, readv).
     Receive(Message),
     SendFiles(Files),
     /// Receives what the other side sends as files. Occurs only in a mirrored profile.
     ReceiveFiles(FileSizes),
-    /// Pauses.
     Think {
-        /// The duration of the pause.
         duration: Duration,
-        /// Whether the CPU is kept busy during it.
         busy: bool,
     },
-    /// Does nothing.
     Nop,
     /// Concerns another host than this one. Occurs only in a mirrored profile, to preserve positions.
     Skip,
 }
 
 impl FlowopAction {
-    /// Whether it moves messages or files.
     pub fn moves_data(&self) -> bool {
         matches!(self, Self::Send(_) | Self::Receive(_) | Self::SendFiles(_) | Self::ReceiveFiles(_))
     }
@@ -204,7 +184,6 @@ pub struct Endpoint {
     pub port: Option<u16>,
     /// Send and receive buffer of the socket in bytes (`wndsz`); `None` for the kernel's automatic tuning.
     pub window: Option<u32>,
-    /// Sends small messages immediately (`tcp_nodelay`).
     pub no_delay: bool,
     /// TCP congestion control algorithm (`cc`).
     pub congestion: Option<String>,
@@ -226,7 +205,6 @@ pub struct Endpoint {
     /// Time after which sent data of TCP that is not acknowledged breaks the connection (TCP_USER_TIMEOUT).
     #[serde(default)]
     pub user_timeout: Option<Duration>,
-    /// Forbids the fragmentation of datagrams.
     #[serde(default)]
     pub dont_fragment: bool,
     /// Polls instead of blocking in system calls (`non_blocking`).
@@ -236,12 +214,10 @@ pub struct Endpoint {
     /// Uses kernel TLS for records (`engine=ktls`).
     #[serde(default)]
     pub kernel_tls: bool,
-    /// SCTP options.
     pub sctp: SctpEndpoint,
 }
 
 impl Endpoint {
-    /// An endpoint with the kernel's default options.
     pub fn new(remote: impl Into<String>, protocol: Protocol) -> Self {
         Self {
             remote: remote.into(),
@@ -292,11 +268,9 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All protocols.
     pub const ALL: [Self; 9] =
         [Self::Tcp, Self::Udp, Self::Tls, Self::Sctp, Self::Unix, Self::UnixDgram, Self::Vsock, Self::Quic, Self::Rds];
 
-    /// The protocol's name in profiles.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -323,18 +297,14 @@ pub struct Message {
     pub size: MessageSize,
     /// The size in bytes of the other side's reads or writes (`rsize`), if different.
     pub remote_size: Option<u32>,
-    /// The system call that transfers it.
     pub call: SyscallFamily,
-    /// Time limit (`timeout`, `poll_timeout`).
+    /// `timeout` or `poll_timeout`.
     pub timeout: Option<Duration>,
-    /// Polls instead of blocking in the system call (`non_blocking`).
     pub non_blocking: bool,
-    /// SCTP options.
     pub sctp: SctpMessage,
 }
 
 impl Message {
-    /// A message without options.
     pub const fn new(size: MessageSize, call: SyscallFamily) -> Self {
         let sctp = SctpMessage { stream: None, unordered: false, partial: None };
         Self { size, remote_size: None, call, timeout: None, non_blocking: false, sctp }
@@ -351,7 +321,6 @@ pub enum MessageSize {
 }
 
 impl MessageSize {
-    /// The largest possible size.
     pub fn max(self) -> u32 {
         match self {
             Self::Fixed(size) => size,
@@ -360,14 +329,10 @@ impl MessageSize {
     }
 }
 
-/// The family of system calls that transfers a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SyscallFamily {
-    /// `read` and `write`.
     ReadWrite,
-    /// `send` and `recv`.
     SendRecv,
-    /// `sendto` and `recvfrom`.
     SendToRecvFrom,
     /// `readv` and `writev`.
     Vectored,
@@ -378,34 +343,29 @@ pub enum SyscallFamily {
 pub struct Files {
     /// The folder that contains them, at any depth.
     pub dir: String,
-    /// Number of files per execution; at least 1.
+    /// Per execution; at least 1.
     pub count: u32,
     /// Bytes per system call; `None` for a whole file.
     pub chunk: Option<u32>,
 }
 
-/// The sizes of the other side's files, and how many are received.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileSizes {
     /// Sizes in bytes, in the sender's order.
     pub sizes: Vec<u64>,
-    /// Number of files per execution; at least 1.
+    /// Per execution; at least 1.
     pub count: u32,
 }
 
-/// Options of an SCTP association (RFC 4960, RFC 6458); times in milliseconds.
+/// Options of an SCTP association (RFC 4960, RFC 6458); times in milliseconds. `sctp_rto_min` in a profile is `rto_min`
+/// here; other names are noted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SctpEndpoint {
-    /// `sctp_rto_min`
     pub rto_min: Option<u32>,
-    /// `sctp_rto_max`
     pub rto_max: Option<u32>,
-    /// `sctp_rto_initial`
     pub rto_initial: Option<u32>,
-    /// `sctp_sack_delay`
     pub sack_delay: Option<u32>,
-    /// `sctp_sack_frequency`
     pub sack_frequency: Option<u32>,
     /// `sctp_max_burst_size`
     pub max_burst: Option<u32>,
@@ -413,11 +373,8 @@ pub struct SctpEndpoint {
     pub max_fragment: Option<u32>,
     /// `sctp_hb_interval`
     pub heartbeat: Option<u32>,
-    /// `sctp_path_mtu`
     pub path_mtu: Option<u32>,
-    /// `sctp_in_streams`
     pub in_streams: Option<u16>,
-    /// `sctp_out_streams`
     pub out_streams: Option<u16>,
     /// `sctp_nodelay`
     pub no_delay: bool,
@@ -425,13 +382,11 @@ pub struct SctpEndpoint {
     pub encapsulation: Option<u16>,
 }
 
-/// Options of one SCTP message.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SctpMessage {
     /// `sctp_stream_id`
     pub stream: Option<u16>,
-    /// `sctp_unordered`
     pub unordered: bool,
     /// `sctp_pr_policy` with `sctp_pr_value`: when a message is abandoned (RFC 3758, RFC 7496).
     pub partial: Option<PartialReliability>,

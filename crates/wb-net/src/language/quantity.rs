@@ -37,8 +37,7 @@ fn binary_prefix(suffix: &str) -> Option<u128> {
     }
 }
 
-/// Parses a duration: a number with `ns`, `us`, `ms`, `s` or `min`; without a unit, seconds. A lone `m` means
-/// milliseconds.
+/// Parses a duration: a number with `ns`, `us`, `ms`, `s` or `min`, by default seconds. A lone `m` means milliseconds.
 pub(super) fn parse_duration(text: &str) -> Result<WithNote<Duration>, Diagnostic> {
     let help = "expected a number of seconds, or one with ns, us, ms, s or min: 500us, 10ms, 1.5s, 30";
     let invalid = || Diagnostic::labelled(format!("invalid duration `{text}`"), "not a duration").with_help(help);

@@ -9,14 +9,12 @@ pub(super) type Span = Range<usize>;
 #[derive(Debug, Clone)]
 pub(super) struct SpannedText {
     text: String,
-    /// The source span of each byte of `text`.
     spans: Vec<Span>,
     /// The source span of the whole; needed if it is empty.
     full_span: Span,
 }
 
 impl SpannedText {
-    /// Creates an empty text at `full_span`.
     pub(super) fn new(full_span: Span) -> Self {
         Self { text: String::new(), spans: Vec::new(), full_span }
     }
@@ -33,19 +31,16 @@ impl SpannedText {
         text
     }
 
-    /// Appends a character that comes from `span`.
     fn push(&mut self, character: char, span: Span) {
         self.text.push(character);
         self.spans.resize(self.text.len(), span);
     }
 
-    /// Appends all of `other`.
     pub(super) fn append(&mut self, other: &Self) {
         self.text.push_str(&other.text);
         self.spans.extend_from_slice(&other.spans);
     }
 
-    /// Appends text that comes from `span`.
     pub(super) fn push_spanned(&mut self, text: &str, span: Span) {
         self.text.push_str(text);
         self.spans.resize(self.text.len(), span);
@@ -61,13 +56,11 @@ impl SpannedText {
         Self { text: self.text[range.clone()].to_owned(), spans: self.spans[range].to_vec(), full_span: end..end }
     }
 
-    /// The part without surrounding whitespace.
     pub(super) fn trim(&self) -> Self {
         let start = self.text.len() - self.text.trim_start().len();
         self.slice(start..start + self.text.trim().len())
     }
 
-    /// Its source span.
     pub(super) fn span(&self) -> Span {
         match (self.spans.first(), self.spans.last()) {
             (Some(first), Some(last)) => first.start..last.end.max(first.end),

@@ -15,12 +15,10 @@ impl Variables {
         Self::default()
     }
 
-    /// The variables of the environment.
     pub fn from_environment() -> Self {
         Self { environment: true, ..Self::default() }
     }
 
-    /// Sets a variable.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) -> &mut Self {
         self.given.insert(name.into(), value.into());
         self
@@ -32,7 +30,6 @@ impl Variables {
         self.given.get(name).cloned().or_else(|| of_environment().filter(|value| !value.is_empty()))
     }
 
-    /// The names of the variables that were set.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.given.keys().map(String::as_str)
     }

@@ -21,7 +21,6 @@ use crate::session::coordinator::{DatagramTotals, RunFailure};
 use crate::transport::ConnectionInfo;
 
 impl RunResult {
-    /// Assembles the result of a finished run.
     pub fn new(run: &ClientRun, finished: FinishedRun) -> Self {
         let FinishedRun { hosts, outcome: run_outcome } = finished;
         let (profile, settings) = (&run.profile, &run.settings);
@@ -122,7 +121,6 @@ pub(super) fn is_send(flowop: &Flowop) -> Option<bool> {
 }
 
 impl GroupData<'_> {
-    /// The transactions of the data phase, by position.
     pub(super) fn data_transactions(&self) -> impl Iterator<Item = usize> {
         self.group.data_phase()
     }
@@ -374,20 +372,17 @@ fn raise_rate(sent: &mut Option<f64>, received: Option<f64>) {
     *sent = sent.zip(received).map(|(sent, received)| sent.max(received)).or(*sent);
 }
 
-/// What one side of a group moved.
 #[derive(Default)]
 struct ByteTotals {
     /// Duration by the clock of the side that counted
     seconds: f64,
     /// Duration by the client's clock
     client_seconds: f64,
-    /// Bytes sent
+    /// Bytes, like `received`
     sent: u64,
-    /// Bytes received
     received: u64,
 }
 
-/// Computes the totals of transactions of groups.
 fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>) -> Totals {
     let mut totals = Totals::default();
     let mut spans: Vec<(Nanos, Nanos)> = Vec::new();
@@ -510,7 +505,6 @@ fn response_summary(ended: &LatencyHistogram, pending: &tally::PendingRounds) ->
     LatencySummary::with_pending(ended, pending.open_response.iter().chain(&pending.not_started))
 }
 
-/// Length of the union of spans.
 pub(super) fn union_length(mut spans: Vec<(Nanos, Nanos)>) -> Nanos {
     spans.sort_unstable();
     let mut covered = 0;

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::hdr;
 use crate::engine::latency::LatencyHistogram;
 
-/// Whether so many rounds are pending that the latencies have to be read with it: a hundredth. Every window interrupts
-/// some.
+/// Whether the latencies must be read with the pending rounds: more than a hundredth. Every window interrupts some.
 pub(super) fn is_notable_share(pending: u64, all: u64) -> bool {
     pending > all / 100
 }
@@ -72,14 +71,12 @@ impl LatencySummary {
         Some(Self { pending: summary.count - ended, ..summary })
     }
 
-    /// Whether a quantile is a lower bound, since all pending rounds may be above it, and there are
-    /// notably many.
+    /// Whether a quantile is a lower bound: all pending rounds may be above it, and there are notably many.
     pub fn is_at_least(&self, quantile: f64) -> bool {
         let share = self.pending as f64 / self.count as f64;
         is_notable_share(self.pending, self.count) && share > 1.0 - quantile
     }
 
-    /// Summarizes latencies, if there are any.
     pub(crate) fn from_histogram(times: &LatencyHistogram) -> Option<Self> {
         let histogram = times.to_hdr();
         let count = histogram.len();
@@ -100,8 +97,7 @@ impl LatencySummary {
         Some(Self { count, pending: 0, mean_ns, percentiles, histogram: hdr::encode(&histogram).ok()? })
     }
 
-    /// The counts of recorded latencies in ascending order: the median of each bucket in nanoseconds, and its count.
-    /// The histogram may come from a file; an invalid one is an error.
+    /// The ascending medians of the buckets in nanoseconds, with counts. Fails if the histogram, of a file, is invalid.
     pub fn buckets(&self) -> Result<Vec<(u64, u64)>, String> {
         let histogram = hdr::decode(&self.histogram)?;
         let recorded = histogram.iter_recorded();

@@ -9,7 +9,6 @@ use crate::engine::report::EngineReport;
 use crate::engine::usage::Usage;
 use crate::language::NetProfile;
 
-/// What one machine reported.
 pub(super) fn machine_result(
     profile: &NetProfile,
     name: String,

@@ -141,8 +141,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// The latency that a user of the service would see: the response time where a rate is set, else the duration of
-    /// rounds.
+    /// The latency that a user of the service sees: the response time with a rate, else the duration of rounds.
     pub fn headline_latency(&self) -> Option<&LatencySummary> {
         self.response.as_ref().or(self.latency.as_ref())
     }
@@ -291,7 +290,6 @@ pub struct ScheduledExecutions {
 }
 
 impl ScheduledExecutions {
-    /// Describes a rate that was not reached, as [`ScheduledRounds::describe_shortfall`] does.
     pub fn describe_shortfall(&self, flowop: &str) -> Option<String> {
         let Self { due, missed } = *self;
         latency::is_notable_share(missed, due).then(|| {

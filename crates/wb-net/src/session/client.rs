@@ -21,29 +21,23 @@ use crate::transport::data_ports::{DataPorts, PortPolicy};
 /// The default port of the control connection, as in uperf.
 pub const PORT: u16 = 20000;
 
-/// A run to execute.
 pub struct ClientRun {
     pub profile: NetProfile,
     /// Addresses of the servers of the profile's hosts, where they differ from the host's name and the default port.
     pub servers: BTreeMap<String, String>,
     /// The port of control connections, unless an address includes one.
     pub port: u16,
-    /// The identity of this side, and the trusted peers.
     pub credentials: Credentials,
     pub limits: ControlLimits,
-    /// How strands are executed.
     pub settings: Settings,
     /// Time limit after which transactions are truncated.
     pub limit: Option<Duration>,
     /// CPUs of the servers' strands, for servers that let their clients choose them.
     pub server_cpus: Vec<usize>,
-    /// The seed for random sizes and the choice of files.
     pub seed: u64,
-    /// Creates the commands of child processes for strands.
     pub child: ChildCommandFactory,
 }
 
-/// The hosts of a finished run, and its outcome.
 #[derive(Debug)]
 pub struct FinishedRun {
     /// The hosts of the profile and their addresses, in the order of the reports after the first, the client's.
@@ -51,23 +45,12 @@ pub struct FinishedRun {
     pub outcome: RunOutcome,
 }
 
-/// Why a run could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error("cannot resolve host `{host}`: {source}")]
-    Unresolved {
-        /// The host, as named in the profile.
-        host: String,
-        source: io::Error,
-    },
-    /// A server could not be reached, or refused the connection.
+    Unresolved { host: String, source: io::Error },
     #[error("host `{host}`: {source}")]
-    Server {
-        /// The host, as named in the profile.
-        host: String,
-        source: ControlError,
-    },
-    /// The files that the profile sends could not be listed.
+    Server { host: String, source: ControlError },
     #[error("cannot list files to send: {0}")]
     Files(io::Error),
     #[error("cannot generate the key of the session: {0}")]

@@ -22,20 +22,17 @@ use crate::engine::raw_log::LatencyRecord;
 use crate::engine::report::EngineReport;
 use crate::language::{Extent, NetProfile};
 
-/// A participant of a run: this machine or a server.
+/// This machine or a server.
 pub struct Participant {
     /// A host by its name in the profile; `None` for this machine.
     pub host: Option<String>,
-    /// What it executes.
     pub assignment: Assignment,
     /// Sends a command; false if the participant is gone.
     pub send: Box<dyn Fn(EngineCommand) -> bool + Send>,
 }
 
-/// An event from a participant, or the loss of its connection.
 #[derive(Debug)]
 pub enum ParticipantEvent {
-    /// An event of its engine.
     Event(EngineEvent),
     /// Its connection was lost, with the reason.
     Lost(String),
@@ -43,13 +40,11 @@ pub enum ParticipantEvent {
 
 /// Observes a run in progress.
 pub trait RunObserver {
-    /// A participant reports its progress.
     fn on_progress(&mut self, host: Option<&str>, progress: EngineProgress);
     /// A participant reports the progress of its strands, if that was requested.
     fn on_strand_progress(&mut self, _host: Option<&str>, _progress: &[StrandProgress]) {}
     /// A participant has finished a transaction, and has moved this much until then.
     fn on_ended(&mut self, _host: Option<&str>, _progress: EngineProgress) {}
-    /// A transaction begins.
     fn on_transaction(&mut self, group: usize, transaction: usize);
     /// Response times of the client's flowops.
     fn on_latencies(&mut self, times: &[LatencyRecord]);
@@ -58,7 +53,6 @@ pub trait RunObserver {
 /// How long after the end of its window a transaction may end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Runs a profile with these participants.
 pub async fn coordinate(
     profile: &NetProfile,
     participants: Vec<Participant>,

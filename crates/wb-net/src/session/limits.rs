@@ -8,29 +8,23 @@ use crate::engine::protocol::{Assignment, EngineError, EngineProgress, Side};
 use crate::language::{Extent, Flowop, FlowopAction, Message, MessageSize, StrandKind};
 use crate::transport::data_ports::PortPolicy;
 
-/// The limits of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionLimits {
     /// Maximum number of concurrent sessions.
     pub sessions: usize,
-    /// Maximum number of strands of a session.
     pub strands: u64,
     /// Maximum memory of a session in bytes, by an upper estimate of buffers, stacks and histograms.
     pub memory: u64,
-    /// Maximum duration of a session.
     pub duration: Duration,
     /// A client that sends nothing for this long is disconnected.
     pub idle_timeout: Duration,
-    /// The ports on which sessions may listen.
     pub ports: PortPolicy,
-    /// Maximum rate of a session.
     pub rate: Option<RateLimit>,
 }
 
 /// A limit of the bytes that a session receives and sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Bits per second.
     pub bits_per_second: u64,
     /// The time over which the rate is averaged.
     pub over: Duration,
@@ -51,7 +45,7 @@ impl Default for SessionLimits {
 }
 
 impl RateLimit {
-    /// Whether the newest of these reports, which become fewer, exceeds the rate.
+    /// Whether the newest of these reports exceeds the rate; removes those that are no longer needed.
     pub(super) fn is_exceeded(&self, reports: &mut VecDeque<EngineProgress>) -> bool {
         let Some(newest) = reports.back().copied() else { return false };
         let over = clock::nanos(self.over);

@@ -1,7 +1,6 @@
 //! Sessions: the client that runs a profile, and the server that executes its part.
 //!
-//! Start with [`client`] and [`server`]; [`coordinator`] is the run itself, and [`limits`] bounds what a server
-//! executes.
+//! Start with [`client`] and [`server`]; [`coordinator`] is the run itself, [`limits`] bounds what a server executes.
 
 pub mod client;
 pub mod coordinator;

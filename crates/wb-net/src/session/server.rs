@@ -21,32 +21,28 @@ use crate::result::data_seconds;
 use crate::transport::address::HostAddress;
 use crate::transport::data_ports::DataPorts;
 
-/// An event for the server's log.
+/// An event for the server's log, with the client's address.
 #[derive(Debug)]
 pub enum ServerEvent {
     Refused(SocketAddr, ControlError),
     /// A client was refused because of the sessions of others.
     Busy(SocketAddr, EngineError),
-    /// A client started a session.
     SessionStarted(SocketAddr, String),
     /// A client's run was accepted: this is the part of it that is executed here.
     RunAccepted(SocketAddr, Box<Assignment>),
     /// Strands of a session made progress, if the client requested reports of it.
     StrandProgress(SocketAddr, Vec<StrandProgress>),
-    /// The part of a client's run that was executed here is over: the CPU time of its strands in the data phase, and the
-    /// length of that in seconds.
+    /// The client's run is over: CPU time of its strands here in the data phase, and the length of that phase in seconds.
     RunMeasured(SocketAddr, Usage, f64),
     SessionEnded(SocketAddr, SessionOutcome),
 }
 
 impl ServerEvent {
-    /// Whether something went wrong.
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Refused(..) | Self::Busy(..) | Self::SessionEnded(_, SessionOutcome::Failed(_)))
     }
 }
 
-/// The outcome of a session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionOutcome {
     #[error("done")]
@@ -59,7 +55,6 @@ pub enum SessionOutcome {
 /// The configuration of a server.
 #[derive(Clone)]
 pub struct Server {
-    /// Limits per client.
     pub limits: SessionLimits,
     /// Whether it serves one session in all.
     pub once: bool,
@@ -67,9 +62,8 @@ pub struct Server {
     pub cpus: Vec<usize>,
     /// Whether the client chooses them if that is empty, as iperf3's clients do.
     pub client_cpus: bool,
-    /// Interval between progress reports; `None` for that of the client.
+    /// `None` for that of the client.
     pub progress_interval: Option<Duration>,
-    /// Creates the commands of child processes for strands.
     pub child: ChildCommandFactory,
     /// The ports on which data connections are accepted, by [`SessionLimits::ports`].
     pub ports: Arc<DataPorts>,
@@ -87,7 +81,6 @@ async fn isolate(session: impl Future<Output = SessionOutcome> + Send + 'static)
     }
 }
 
-/// The sessions of a server.
 #[derive(Debug, Default, Clone)]
 struct Sessions(Arc<Mutex<SessionCounts>>);
 
@@ -108,7 +101,6 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts another session, unless the others leave no place for it.
     fn enter(&self, limit: usize, once: bool) -> Result<CountedSession, EngineError> {
         let mut counts = self.counts();
         let busy = |message: String| EngineError { kind: EngineErrorKind::Busy, ..EngineError::new(message) };
@@ -132,7 +124,6 @@ impl Drop for CountedSession {
     }
 }
 
-/// Who learns of the events of one session.
 struct SessionObserver<'a> {
     from: SocketAddr,
     on_event: &'a (dyn Fn(ServerEvent) + Send + Sync),

@@ -4,10 +4,8 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 use serde::{Deserialize, Serialize};
 
-/// The address of one socket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TransportAddress {
-    /// Address and port, for IP protocols.
     Ip(SocketAddr),
     /// A name in the abstract namespace of UNIX sockets, without its leading zero byte.
     Unix(String),
@@ -42,7 +40,6 @@ impl std::fmt::Display for TransportAddress {
 /// The address of a machine, as seen on the control connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HostAddress {
-    /// An IP address.
     Ip {
         address: IpAddr,
         /// The interface of a link-local IPv6 address; 0 for others.

@@ -13,7 +13,6 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hasher128, SipHasher24};
 
-/// Length of a cookie in bytes.
 pub(crate) const LENGTH: usize = BODY + 16;
 
 /// Length of the authenticated part, which the authentication code follows.
@@ -27,7 +26,6 @@ pub(super) const MAGIC: [u8; 4] = *b"wbd1";
 pub struct SessionKey {
     /// Identifies the session among those of a server. It is sent in the clear.
     id: u64,
-    /// Known to both sides only.
     secret: u128,
 }
 
@@ -43,11 +41,9 @@ pub struct LinkKey {
     pub group: u32,
     /// Number of the connect or accept in the group.
     pub flowop: u32,
-    /// Index of the strand in the group.
     pub strand: u32,
 }
 
-/// What a cookie is sent for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionPurpose {
     Connection = 0,
@@ -57,7 +53,6 @@ pub(crate) enum ConnectionPurpose {
     Acknowledgement = 2,
 }
 
-/// The content of a cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cookie {
     pub(crate) purpose: ConnectionPurpose,
@@ -69,7 +64,6 @@ pub(crate) struct Cookie {
 }
 
 impl SessionKey {
-    /// Generates the key of a new session.
     pub fn generate() -> io::Result<Self> {
         let mut random = [0; 24];
         getrandom(&mut random, GetRandomFlags::empty())?;
@@ -80,7 +74,6 @@ impl SessionKey {
         Ok(Self { id: u64::from_le_bytes(id_bytes), secret: u128::from_le_bytes(secret_bytes) })
     }
 
-    /// The identity of the session.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -156,7 +149,6 @@ pub(crate) struct ReplayGuard {
 const MAX_MISSING: usize = 1 << 16;
 
 impl ReplayGuard {
-    /// Whether an attempt is accepted for the first time.
     pub(crate) fn accept(&mut self, attempt: u32) -> bool {
         if attempt <= self.highest {
             return self.missing.remove(&attempt);

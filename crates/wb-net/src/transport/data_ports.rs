@@ -22,7 +22,6 @@ use super::socket::{self, SocketConfig};
 use super::unverified::{CookieVerifier, answer_probe};
 use crate::language::{Endpoint, Protocol};
 
-/// Which ports data connections may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PortPolicy {
     #[default]
@@ -70,7 +69,6 @@ pub struct DataPorts {
 }
 
 impl DataPorts {
-    /// Creates the set, with no open port.
     pub fn new(policy: PortPolicy) -> Arc<Self> {
         let (routes, listeners, datagram_ports) = Default::default();
         Arc::new(Self { policy, owned_elsewhere: false, routes, listeners, datagram_ports })
@@ -83,12 +81,10 @@ impl DataPorts {
         Arc::new(Self { policy, owned_elsewhere, routes, listeners, datagram_ports })
     }
 
-    /// Which ports may be used.
     pub fn policy(&self) -> &PortPolicy {
         &self.policy
     }
 
-    /// Whether not every port may be used.
     pub(crate) fn is_limited(&self) -> bool {
         self.policy != PortPolicy::Any
     }
@@ -129,8 +125,7 @@ impl DataPorts {
         Ok((Some(listener), address))
     }
 
-    /// The port for an endpoint's datagrams, which may be one that is open already; `None` if the strand needs no
-    /// shared one.
+    /// The port for an endpoint's datagrams, perhaps already open; `None` if the strand needs no shared one.
     pub(super) fn datagram_port(&self, config: &SocketConfig<'_>) -> io::Result<Option<Arc<DatagramPort>>> {
         let port = config.endpoint.port;
         if !config.has_ports() || (port.is_none() && !self.is_limited()) {
@@ -155,8 +150,7 @@ impl DataPorts {
         Ok(Registration { key, queue, routes: self.routes.clone() })
     }
 
-    /// Opens the port for an endpoint of a child process's strand, and registers the link: its connections are handed
-    /// over.
+    /// Opens the port for an endpoint of a child process's strand, and registers its link: connections are handed over.
     pub(crate) fn register_for_child(
         &self,
         config: &SocketConfig<'_>,
@@ -183,7 +177,7 @@ impl DataPorts {
         key
     }
 
-    /// Takes over a connection that the parent process has verified.
+    /// Takes a connection that the parent process has verified.
     pub(crate) fn take_over(&self, handed: HandedOver, descriptor: OwnedFd) {
         let connection = AcceptedConnection { socket: Socket::from(descriptor), ordinal: handed.ordinal };
         // Closed if its link has ended.
@@ -248,10 +242,8 @@ struct Route {
     endpoint: Arc<Endpoint>,
 }
 
-/// Where the connections of a link go.
 #[derive(Debug, Clone)]
 pub(super) enum Destination {
-    /// To a strand of this process.
     Strand(Arc<SocketQueue>),
     Process(HandoverSender),
 }
@@ -274,7 +266,6 @@ impl Destination {
 pub enum Dispatch {
     /// A strand has it, or a probe was answered.
     Delivered,
-    /// It belongs to no session.
     Rejected,
 }
 
@@ -313,7 +304,6 @@ impl Routes {
     }
 }
 
-/// The link of a valid cookie.
 #[derive(Debug)]
 pub(super) struct VerifiedLink {
     pub(super) cookie: Cookie,
@@ -324,7 +314,6 @@ pub(super) struct VerifiedLink {
 }
 
 impl VerifiedLink {
-    /// Gives it a connection.
     pub(super) fn deliver(&self, socket: Socket) {
         let connection = AcceptedConnection { socket, ordinal: self.cookie.ordinal };
         self.destination.deliver((self.session, self.cookie.link), connection);
@@ -355,7 +344,6 @@ impl Drop for Registration {
 #[derive(Debug)]
 pub(crate) struct ChildRegistration {
     key: (u64, LinkKey),
-    /// The port on which its connections arrive.
     pub(crate) port: u16,
     routes: Arc<Routes>,
     _listener: Option<Arc<SharedListener>>,
@@ -368,7 +356,6 @@ impl Drop for ChildRegistration {
     }
 }
 
-/// Connections that were accepted for one link.
 #[derive(Debug)]
 pub(super) struct SocketQueue {
     readable: OwnedFd,

@@ -24,15 +24,11 @@ pub struct DatagramSocket {
 }
 
 impl DatagramSocket {
-    /// Creates a transport from a connected socket.
     pub fn new(socket: Socket) -> Self {
         Self { socket, offload: None }
     }
 
     /// Creates one whose datagrams the kernel segments on sending (GSO) and coalesces on receiving (GRO).
-    ///
-    /// # Errors
-    /// If the kernel does not support it.
     pub fn with_offload(socket: Socket) -> io::Result<Self> {
         let offload = Some(Box::new(SegmentationOffload::enable(&socket)?));
         Ok(Self { socket, offload })

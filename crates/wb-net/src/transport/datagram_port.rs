@@ -16,10 +16,9 @@ use super::data_ports::Routes;
 use super::socket::{self, SocketConfig};
 use crate::language::Endpoint;
 
-/// A port of datagrams. The thread that waits for cookies ends when it is dropped.
-///
-/// Its socket is bound, but not connected: the kernel gives datagrams of known peers to the sockets that are connected
-/// to them, and all others to this one, which drops them.
+/// A port of datagrams. The thread that waits for cookies ends when it is dropped. Its socket is bound, but not
+/// connected: the kernel gives datagrams of known peers to the sockets that are connected to them, and all others to
+/// this one, which drops them.
 #[derive(Debug)]
 pub(super) struct DatagramPort {
     pub(super) address: TransportAddress,
@@ -28,7 +27,6 @@ pub(super) struct DatagramPort {
 }
 
 impl DatagramPort {
-    /// Binds a port and starts the thread.
     pub(super) fn start(config: &SocketConfig<'_>, port: u16, routes: Weak<Routes>) -> io::Result<Arc<Self>> {
         let socket = config.bind(port, true)?;
         let address = socket::local_address(&socket, config.local)?;
@@ -41,7 +39,6 @@ impl DatagramPort {
         Ok(Arc::new(Self { address, shutdown: Some(shutdown) }))
     }
 
-    /// A port that belongs to the parent process.
     pub(super) fn owned_elsewhere(address: TransportAddress) -> Arc<Self> {
         Arc::new(Self { address, shutdown: None })
     }
@@ -81,7 +78,6 @@ fn serve(socket: &Socket, bound: SocketAddr, shutdown: &OwnedFd, routes: &Weak<R
     }
 }
 
-/// A socket on the shared port that is connected to a peer.
 fn connected_socket(endpoint: &Endpoint, bound: SocketAddr, peer: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(
         socket2::Domain::for_address(bound),

@@ -21,15 +21,12 @@ use super::listener::{AcceptedConnection, lock};
 /// A verified connection whose descriptor accompanies its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandedOver {
-    /// The session that it belongs to.
     pub(super) session: u64,
-    /// The link of the strand.
     pub(super) link: LinkKey,
     /// Its number among the connections that the other side opened.
     pub(super) ordinal: u32,
 }
 
-/// A line on the socket.
 #[derive(Debug, Serialize, Deserialize)]
 enum Line<T> {
     /// Has no descriptor.
@@ -49,15 +46,11 @@ pub enum Handover<T> {
 pub struct HandoverSender(Arc<Mutex<UnixStream>>);
 
 impl HandoverSender {
-    /// Sends over a connected socket.
     pub fn new(socket: UnixStream) -> Self {
         Self(Arc::new(Mutex::new(socket)))
     }
 
-    /// Sends a command.
-    ///
-    /// # Errors
-    /// If the other process has ended.
+    /// Sends a command; fails if the other process has ended.
     pub fn send(&self, command: &impl Serialize) -> io::Result<()> {
         self.send_line(&Line::Command(command), None)
     }
@@ -93,7 +86,6 @@ impl HandoverSender {
     }
 }
 
-/// The receiving end.
 #[derive(Debug)]
 pub struct HandoverReceiver<S> {
     socket: S,
@@ -102,15 +94,11 @@ pub struct HandoverReceiver<S> {
 }
 
 impl<S: AsFd> HandoverReceiver<S> {
-    /// Receives from a connected socket.
     pub fn new(socket: S) -> Self {
         Self { socket, bytes: VecDeque::new(), descriptors: VecDeque::new() }
     }
 
-    /// The next line; `None` once the other process has closed the socket.
-    ///
-    /// # Errors
-    /// If what arrives is not of this protocol.
+    /// The next line; `None` once the other process has closed the socket. Fails if it is not of this protocol.
     pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<Handover<T>>> {
         let mut searched = 0;
         let length = loop {

@@ -24,7 +24,6 @@ pub struct ConnectionInfo {
     pub receive_buffer: u64,
 }
 
-/// Which kernel statistics a socket offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InfoKind {
     Buffers,
@@ -35,7 +34,6 @@ pub enum InfoKind {
 }
 
 impl ConnectionInfo {
-    /// Adds the buffer sizes of a socket.
     #[must_use]
     pub fn with_buffers(self, socket: BorrowedFd<'_>, kind: InfoKind) -> Self {
         let buffer = |size: rustix::io::Result<usize>| size.unwrap_or(0) as u64;
@@ -60,7 +58,6 @@ impl ConnectionInfo {
         info
     }
 
-    /// Adds the statistics of other connections.
     pub fn add(&mut self, other: &Self) {
         let connections = self.connections + other.connections;
         if connections == 0 {

@@ -44,27 +44,19 @@ impl Announcement {
     }
 }
 
-/// The role of one side of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkRole {
-    /// Connects.
     Connector,
-    /// Accepts.
     Acceptor,
 }
 
-/// The configuration of a link end.
 #[derive(Debug)]
 pub struct LinkConfig<'a> {
-    /// The endpoint in the profile.
     pub endpoint: &'a Arc<Endpoint>,
-    /// The role of this side.
     pub role: LinkRole,
-    /// The address of this machine.
     pub local: HostAddress,
     /// Whether the profile names the local address.
     pub has_local: bool,
-    /// The session with the other side.
     pub session: SessionKey,
     pub key: LinkKey,
     /// Whether the connection is opened more than once.
@@ -74,13 +66,10 @@ pub struct LinkConfig<'a> {
     pub blocking: bool,
     /// Whether accepting may block, too; otherwise it has a limit that the caller observes.
     pub blocking_accept: bool,
-    /// Timeout of a blocking receive.
     pub receive_timeout: Option<Duration>,
-    /// The data ports of this process.
     pub ports: &'a Arc<DataPorts>,
 }
 
-/// This side's end of a link.
 #[derive(Debug)]
 pub struct LinkEnd {
     endpoint: Arc<Endpoint>,
@@ -92,7 +81,6 @@ pub struct LinkEnd {
     defers_cookie: bool,
     blocking: bool,
     receive_timeout: Option<Duration>,
-    /// Connections that this side has begun to open.
     attempts: u32,
     sockets: EndSockets,
     /// TLS configuration; on the connecting side only once the peer's certificate is announced.
@@ -101,13 +89,8 @@ pub struct LinkEnd {
 
 #[derive(Debug)]
 enum EndSockets {
-    /// Connections are opened to this address.
-    Connecting {
-        peer: Option<TransportAddress>,
-        probe: Option<Box<Probe>>,
-    },
+    Connecting { peer: Option<TransportAddress>, probe: Option<Box<Probe>> },
     Listening(Listener),
-    /// A socket that is connected to the peer's before the run.
     Paired(Box<PairedSocket>),
 }
 
@@ -115,7 +98,6 @@ enum EndSockets {
 #[derive(Debug)]
 struct PairedSocket {
     pairing: SocketPairing,
-    /// The fingerprint that the accepting side announced.
     fingerprint: Option<CertificateFingerprint>,
     quic: Option<Arc<quic::QuicSocketPair>>,
 }
@@ -205,11 +187,8 @@ impl LinkEnd {
         Some(Announcement { address, certificate })
     }
 
-    /// Sets the address of the accepting side, as announced by the peer of the control connection, `host`. With
-    /// `probe`, the setup tests whether it can be reached.
-    ///
-    /// # Errors
-    /// If the announcement is invalid, or names an address that this side cannot reach.
+    /// Sets the address of the accepting side, as announced by `host`, the peer of the control connection. `probe`
+    /// makes the setup test that it can be reached. Fails if the announcement is invalid, or this side cannot reach it.
     pub fn set_peer(&mut self, announcement: &Announcement, host: HostAddress, probe: bool) -> io::Result<()> {
         let peer = resolve_peer(&announcement.address, self.local, host)?;
         if self.endpoint.protocol == Protocol::Tls {
@@ -235,10 +214,7 @@ impl LinkEnd {
         Ok(())
     }
 
-    /// Continues the setup without waiting; returns whether it is complete.
-    ///
-    /// # Errors
-    /// If the other side cannot be reached within the limit.
+    /// Continues the setup without waiting; returns whether it is complete. Fails if the peer is not reached in time.
     pub fn continue_setup(&mut self) -> io::Result<bool> {
         let window = self.endpoint.window;
         let config = SocketConfig {
@@ -279,8 +255,7 @@ impl LinkEnd {
         }
     }
 
-    /// Answers what the other side repeats or tests while it has not completed its setup; returns whether that must be
-    /// repeated soon.
+    /// Answers what the other side repeats or tests during its setup; returns whether that must be repeated soon.
     pub fn maintain_setup(&mut self) -> bool {
         match &mut self.sockets {
             EndSockets::Connecting { .. } => false,
@@ -308,8 +283,7 @@ impl LinkEnd {
         }
     }
 
-    /// Begins to open a connection, whose number among those of the strand to this host is `ordinal`. It is open once
-    /// [`Transport::establish`] succeeds.
+    /// Begins to open connection number `ordinal` of the strand to this host; [`Transport::establish`] completes it.
     pub fn connect(&mut self, ordinal: u32) -> io::Result<Box<dyn Transport>> {
         match &self.sockets {
             EndSockets::Connecting { peer, .. } => {
@@ -332,8 +306,7 @@ impl LinkEnd {
         }
     }
 
-    /// Accepts the next connection, with its number among those that the other side opened; for datagram sockets,
-    /// returns the only one, without a number.
+    /// Accepts the next connection, with its number on the other side; datagram sockets return their only one without.
     pub fn accept(&mut self) -> io::Result<(Box<dyn Transport>, Option<u32>)> {
         match &mut self.sockets {
             EndSockets::Listening(listener) => {
@@ -357,7 +330,6 @@ impl LinkEnd {
         }
     }
 
-    /// Takes the number of connections that were rejected.
     pub fn take_rejected(&mut self) -> u64 {
         match &mut self.sockets {
             EndSockets::Listening(listener) => listener.take_rejected(),
@@ -380,7 +352,6 @@ impl LinkEnd {
         }))
     }
 
-    /// A transport over a socket that is connected or connecting.
     fn transport(
         &self,
         socket: Socket,
@@ -399,7 +370,7 @@ impl LinkEnd {
     }
 }
 
-/// The address of a peer, from what it announced: on the host at the other end of the control connection.
+/// Resolves an announced address, on the host at the other end of the control connection.
 fn resolve_peer(announced: &TransportAddress, local: HostAddress, host: HostAddress) -> io::Result<TransportAddress> {
     let invalid = |message: String| Err(io::Error::new(io::ErrorKind::InvalidData, message));
     match announced {
@@ -423,7 +394,6 @@ fn resolve_peer(announced: &TransportAddress, local: HostAddress, host: HostAddr
     }
 }
 
-/// Whether both ends of a control connection are on the same machine.
 fn is_same_machine(local: HostAddress, peer: HostAddress) -> bool {
     match (local, peer) {
         (HostAddress::Ip { address: local, .. }, HostAddress::Ip { address: peer, .. }) => {

@@ -142,7 +142,6 @@ pub(super) struct ExclusiveListener {
     address: TransportAddress,
     verifier: CookieVerifier,
     unverified: VecDeque<UnverifiedConnection>,
-    /// Verified connections that have not been returned yet.
     verified: VecDeque<AcceptedConnection>,
     rejected: u64,
 }
@@ -205,7 +204,6 @@ impl ExclusiveListener {
         }
     }
 
-    /// Waits until cookies or another connection arrive.
     fn wait_for_cookies(&mut self) -> io::Result<()> {
         let mut watched: Vec<PollFd<'_>> = vec![PollFd::new(&self.listener, PollFlags::IN)];
         watched.extend(self.unverified.iter().map(|connection| PollFd::new(connection, PollFlags::IN)));
@@ -222,7 +220,7 @@ impl ExclusiveListener {
         if is_waiting { self.accept_next() } else { Ok(()) }
     }
 
-    /// Verifies what is waiting, without waiting itself.
+    /// Does not wait.
     fn verify_waiting(&mut self) {
         let is_ready = |socket: &dyn AsFd| {
             let mut watched = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];

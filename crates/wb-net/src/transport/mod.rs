@@ -77,7 +77,6 @@ pub trait Transport: Send {
         self.send(&chunk[..read], message)
     }
 
-    /// The condition to wait for after `WouldBlock`.
     fn wait_condition(&self, intent: Intent) -> WaitCondition {
         let interest = match intent {
             Intent::Send => Interest::Writable,
@@ -89,10 +88,8 @@ pub trait Transport: Send {
     /// Closes the connection gracefully, as `mode` requires; to be called again while that is pending.
     fn close(&mut self, mode: CloseMode) -> io::Result<()>;
 
-    /// The underlying socket.
     fn socket(&self) -> BorrowedFd<'_>;
 
-    /// Which kernel statistics the socket offers.
     fn info_kind(&self) -> InfoKind {
         InfoKind::Buffers
     }
@@ -102,7 +99,6 @@ pub trait Transport: Send {
         ConnectionInfo::from_socket(self.socket(), self.info_kind())
     }
 
-    /// Statistics of the path, and of the socket's buffers.
     fn info(&self) -> ConnectionInfo {
         self.path_info().with_buffers(self.socket(), self.info_kind())
     }
@@ -123,7 +119,6 @@ pub(crate) fn is_pending(error: &io::Error) -> bool {
         || matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EALREADY))
 }
 
-/// How one side closes a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseMode {
     /// It ends its direction, and waits until the other side has closed: by then that has read everything.
@@ -144,31 +139,24 @@ pub enum Intent {
 /// The readiness of a descriptor to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
-    /// Data can be read.
     Readable,
-    /// Data can be written.
     Writable,
     Both,
 }
 
-/// The condition that a strand waits for.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitCondition {
-    /// The descriptor, if any.
     pub fd: Option<RawFd>,
-    /// The readiness of the descriptor.
     pub interest: Interest,
     /// A point in time that ends the wait, too.
     pub until: Option<Nanos>,
 }
 
 impl WaitCondition {
-    /// Waits for a point in time alone.
     pub fn until(point: Nanos) -> Self {
         Self { fd: None, interest: Interest::Readable, until: Some(point) }
     }
 
-    /// Waits for a descriptor to be readable.
     pub fn readable(fd: impl AsFd) -> Self {
         Self { fd: Some(fd.as_fd().as_raw_fd()), interest: Interest::Readable, until: None }
     }

@@ -35,7 +35,6 @@ const GREETING: &[u8] = &[0];
 /// Maximum number of packets per system call: more would arrive faster than a receive buffer is emptied.
 const MAX_SEGMENTS: usize = 10;
 
-/// A QUIC connection.
 pub(super) struct Quic {
     socket: Socket,
     socket_pair: Arc<QuicSocketPair>,
@@ -58,7 +57,6 @@ pub(super) struct Quic {
 }
 
 impl Quic {
-    /// Opens the next connection on a link, or waits for it.
     pub(super) fn new(socket: Socket, socket_pair: Arc<QuicSocketPair>) -> io::Result<Self> {
         let mut endpoint = socket_pair.endpoint();
         let (mut connection, mut number) = (None, 0);
@@ -171,7 +169,6 @@ impl Quic {
         }
     }
 
-    /// Handles the events of the connection.
     fn poll_events(&mut self) {
         let Some((handle, connection)) = &mut self.connection else { return };
         while let Some(event) = connection.poll_endpoint_events() {
@@ -191,7 +188,6 @@ impl Quic {
         }
     }
 
-    /// Sends all packets that may be sent now.
     fn transmit(&mut self) {
         let Some((_, connection)) = &mut self.connection else { return };
         loop {
@@ -253,7 +249,6 @@ impl Quic {
         Ok(written)
     }
 
-    /// Fails if the connection is lost.
     fn check_connection(&self) -> io::Result<()> {
         self.lost.as_ref().map_or(Ok(()), |reason| Err(to_io_error(reason)))
     }

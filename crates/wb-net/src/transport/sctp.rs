@@ -14,8 +14,7 @@ use socket2::Socket;
 use super::{CloseMode, Transport, cookie, sockopt, stream};
 use crate::language::{Message, PartialReliability, SctpEndpoint};
 
-/// Maximum size of a message in bytes: a larger one would not fit into the send buffer, and the kernel accepts only
-/// whole messages.
+/// Maximum message size in bytes: larger ones do not fit into the send buffer, and the kernel takes only whole ones.
 const MAX_MESSAGE: usize = 1 << 16;
 
 /// An SCTP association.
@@ -35,7 +34,6 @@ impl Association {
     }
 }
 
-/// Sets the options that a profile gives for associations.
 pub(super) fn configure(socket: &Socket, options: &SctpEndpoint, no_delay: bool) -> io::Result<()> {
     let socket = socket.as_fd();
     let or_zero = |value: Option<u32>| value.unwrap_or(0);

@@ -41,8 +41,7 @@ pub struct SharedListener {
 }
 
 impl SharedListener {
-    /// Starts the thread that accepts the connections of a socket. Connections that do not begin with a cookie are sent
-    /// to `control`, if given.
+    /// Starts the thread that accepts connections; those that do not begin with a cookie go to `control`, if given.
     pub(super) fn start(
         listener: Socket,
         address: TransportAddress,
@@ -64,7 +63,6 @@ impl SharedListener {
         Ok(Arc::new(Self { address, rejected, shutdown }))
     }
 
-    /// Takes the number of connections that were rejected.
     pub(super) fn take_rejected(&self) -> u64 {
         self.rejected.swap(0, Ordering::Relaxed)
     }
@@ -77,7 +75,6 @@ impl Drop for SharedListener {
     }
 }
 
-/// The thread of a shared listener.
 struct Acceptor {
     listener: Socket,
     epoll: OwnedFd,

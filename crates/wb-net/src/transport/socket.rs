@@ -15,21 +15,17 @@ use crate::language::{Endpoint, Protocol};
 /// Default time limit for establishing a connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Prefix of the names of UNIX sockets.
 pub const UNIX_NAME_PREFIX: &str = "weighbridge-";
 
 /// Backlog of a listening socket; the kernel reduces it to its own limit.
 const BACKLOG: i32 = 4096;
 
-/// Configuration of a socket.
 #[derive(Debug, Clone)]
 pub struct SocketConfig<'a> {
-    /// The endpoint in the profile.
     pub endpoint: &'a Arc<Endpoint>,
     /// The address of this machine: listening sockets are bound to it.
     pub local: HostAddress,
     pub blocking: bool,
-    /// Timeout of a blocking receive.
     pub receive_timeout: Option<Duration>,
 }
 
@@ -104,7 +100,6 @@ impl SocketConfig<'_> {
         matches!(self.endpoint.protocol, Protocol::Tcp | Protocol::Tls)
     }
 
-    /// The address of a port on this machine.
     pub(super) fn local_socket_address(&self, port: u16) -> io::Result<SocketAddr> {
         self.local.with_port(port).ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
@@ -120,7 +115,6 @@ impl SocketConfig<'_> {
         Ok(socket)
     }
 
-    /// Creates a listening socket.
     pub fn listen(&self, port: u16) -> io::Result<Socket> {
         let socket = self.socket()?;
         if self.domain() != Domain::UNIX && port > 0 {
@@ -169,7 +163,6 @@ pub fn local_address(socket: &Socket, host: HostAddress) -> io::Result<Transport
     Ok(TransportAddress::Unix(String::from_utf8_lossy(name).into_owned()))
 }
 
-/// Converts an address to the kernel's representation.
 pub fn sock_addr(address: &TransportAddress) -> io::Result<SockAddr> {
     Ok(match address {
         TransportAddress::Ip(address) => (*address).into(),
@@ -208,7 +201,6 @@ fn set_ip_options(socket: &Socket, endpoint: &Endpoint) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the buffer sizes of an endpoint.
 pub(super) fn set_buffer_sizes(socket: &Socket, endpoint: &Endpoint) -> io::Result<()> {
     let Some(window) = endpoint.window else { return Ok(()) };
     if endpoint.protocol == Protocol::Vsock {

@@ -20,8 +20,7 @@ pub(super) fn set<T: Copy>(
     if result == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
-/// Reads an option, whose value consists of integers in the kernel's memory layout; bytes that the kernel does not fill
-/// stay unchanged.
+/// Reads an option of integers in the kernel's memory layout; bytes that the kernel does not fill stay unchanged.
 #[allow(unsafe_code)]
 pub(super) fn get<T: Copy>(
     socket: BorrowedFd<'_>,

@@ -10,7 +10,6 @@ use socket2::Socket;
 use super::{CloseMode, InfoKind, Transport, cookie};
 use crate::language::{Message, SyscallFamily};
 
-/// A connected stream socket.
 #[derive(Debug)]
 pub struct StreamSocket {
     socket: Socket,
@@ -65,7 +64,6 @@ impl StreamSocket {
     }
 }
 
-/// A cookie that has not been sent completely.
 #[derive(Debug)]
 pub(super) struct UnsentCookie {
     bytes: [u8; cookie::LENGTH],
@@ -87,7 +85,6 @@ impl UnsentCookie {
         self.sent == cookie::LENGTH
     }
 
-    /// Sends what is left.
     pub(super) fn send(&mut self, socket: &Socket, flags: SendFlags) -> io::Result<()> {
         while !self.unsent().is_empty() {
             let sent = rustix::net::send(socket, self.unsent(), flags | SendFlags::NOSIGNAL)?;
@@ -181,15 +178,13 @@ pub(super) fn send_file(socket: &Socket, file: &File, offset: u64, length: usize
     Ok(rustix::fs::sendfile(socket, file, Some(&mut offset), length)?)
 }
 
-/// The progress of an orderly close.
 #[derive(Debug, Default)]
 pub(super) struct GracefulClose {
     shutdown_sent: bool,
 }
 
 impl GracefulClose {
-    /// Shuts down the sending direction, and waits until the other side has closed; to be called again after
-    /// `WouldBlock`.
+    /// Shuts down the sending direction, and waits until the other side has closed; to be repeated after `WouldBlock`.
     pub(super) fn finish(
         &mut self,
         socket: &Socket,
@@ -211,7 +206,6 @@ impl GracefulClose {
     }
 }
 
-/// Receives raw bytes, without any protocol above that of the socket.
 pub(super) fn receive_raw(socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::net::recv(socket, into, RecvFlags::empty())?.0)
 }

@@ -23,24 +23,19 @@ use crate::language::Message;
 
 pub(super) use ktls::check_support as require_kernel;
 
-/// The role of one end, with its TLS configuration.
 #[derive(Debug, Clone)]
 pub(super) enum TlsConfig {
-    /// Connects.
     Connector(Arc<ClientConfig>),
-    /// Accepts.
     Acceptor(Arc<ServerConfig>),
 }
 
 impl TlsConfig {
-    /// The configuration of a side that knows the peer's certificate.
     pub(super) fn connector(fingerprint: certificate::CertificateFingerprint, kernel: bool) -> io::Result<Self> {
         let mut config = certificate::client_config(fingerprint)?;
         config.enable_secret_extraction = kernel;
         Ok(Self::Connector(Arc::new(config)))
     }
 
-    /// The configuration of a side that presents a certificate.
     pub(super) fn acceptor(kernel: bool) -> io::Result<Self> {
         let mut config = certificate::server_certificate()?.server_config()?;
         config.enable_secret_extraction = kernel;
@@ -48,7 +43,6 @@ impl TlsConfig {
     }
 }
 
-/// A TLS connection.
 pub(super) struct Tls {
     socket: Socket,
     encryption: Encryption,
@@ -56,20 +50,17 @@ pub(super) struct Tls {
     kernel: bool,
     connected: bool,
     handshake_done: bool,
-    /// Whether we have sent a close_notify alert.
     close_notify_sent: bool,
     graceful_close: stream::GracefulClose,
 }
 
-/// Where records are encrypted.
 enum Encryption {
     Userspace(Box<RecordLayer>),
     Kernel,
 }
 
 impl Tls {
-    /// Creates a connection over a socket that is connected or connecting. The connecting side has a cookie, which
-    /// precedes the handshake.
+    /// Creates a connection over a connected or connecting socket. The connecting side's cookie precedes the handshake.
     pub(super) fn new(
         socket: Socket,
         role: &TlsConfig,
@@ -95,7 +86,6 @@ impl Tls {
         })
     }
 
-    /// Sends the encrypted records.
     fn send_records(&mut self, flags: SendFlags) -> io::Result<()> {
         let Encryption::Userspace(records) = &mut self.encryption else { return Ok(()) };
         while !records.outgoing.is_empty() {
@@ -132,7 +122,6 @@ impl Tls {
         }
     }
 
-    /// Installs the keys in the kernel.
     fn offload_to_kernel(&mut self) -> io::Result<()> {
         let Encryption::Userspace(records) = std::mem::replace(&mut self.encryption, Encryption::Kernel) else {
             return Ok(());

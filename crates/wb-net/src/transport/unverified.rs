@@ -12,7 +12,6 @@ use super::cookie::{self, ConnectionPurpose, Cookie, LinkKey, ReplayGuard, Sessi
 /// How long a connection may take to send its cookie.
 const COOKIE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An accepted connection, and what has arrived of its cookie.
 #[derive(Debug)]
 pub(super) struct UnverifiedConnection {
     pub(super) socket: Socket,
@@ -21,7 +20,6 @@ pub(super) struct UnverifiedConnection {
     received: usize,
 }
 
-/// What has arrived of a cookie.
 #[derive(Debug)]
 pub(super) enum CookieStatus {
     Incomplete,
@@ -85,7 +83,6 @@ impl AsFd for UnverifiedConnection {
     }
 }
 
-/// Verifies the cookies of one link.
 #[derive(Debug)]
 pub(crate) struct CookieVerifier {
     session: SessionKey,
@@ -116,7 +113,6 @@ impl CookieVerifier {
         }
     }
 
-    /// The answer to a cookie.
     pub(super) fn acknowledgement(&self, cookie: Cookie) -> [u8; cookie::LENGTH] {
         self.session.seal(&Cookie { purpose: ConnectionPurpose::Acknowledgement, ..cookie })
     }
@@ -129,7 +125,6 @@ pub(super) fn answer_probe(socket: &Socket, acknowledgement: &[u8; cookie::LENGT
         rustix::net::send(socket, acknowledgement, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
-/// The error of an operation on a link whose peer has not been set.
 pub(super) fn unknown_peer() -> io::Error {
     io::Error::new(ErrorKind::NotConnected, "the peer's address is unknown")
 }

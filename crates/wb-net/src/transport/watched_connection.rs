@@ -17,32 +17,27 @@ pub struct WatchedConnection(Mutex<Option<(OwnedFd, InfoKind)>>);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionSnapshot {
     pub local: String,
-    /// Address of the other side.
     pub peer: String,
-    /// Size of the send buffer in bytes.
+    /// Bytes, like `receive_buffer`.
     pub send_buffer: u64,
-    /// Size of the receive buffer in bytes.
     pub receive_buffer: u64,
-    /// The state of TCP, where the connection has it.
     pub tcp: Option<TcpSnapshot>,
 }
 
 /// The state of a TCP connection (`TCP_INFO` of tcp(7)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpSnapshot {
-    /// Name of the congestion control algorithm.
     pub congestion: String,
     /// Maximum segment size in bytes.
     pub mss: u64,
-    /// Segments retransmitted so far.
     pub retransmits: u64,
     /// Congestion window in bytes.
     pub congestion_window: u64,
     /// Window that the other side offers, in bytes; none on kernels before 5.4, which do not report it.
     pub send_window: Option<u64>,
-    /// Smoothed round-trip time in microseconds.
+    /// Smoothed round-trip time.
     pub rtt_us: u64,
-    /// Mean deviation of the round-trip time in microseconds.
+    /// Mean deviation of the round-trip time.
     pub rtt_variance_us: u64,
     /// Maximum size of a packet on the path, in bytes.
     pub path_mtu: u64,
@@ -62,7 +57,6 @@ impl WatchedConnection {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// What the kernel knows of the connection now, if one is open.
     pub fn snapshot(&self) -> Option<ConnectionSnapshot> {
         let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (descriptor, kind) = watched.as_ref()?;

@@ -18,23 +18,19 @@ use wb_test::{Attempt, Failure};
 
 pub(super) use study::{BYTES_PER_GIGABIT, study};
 
-/// Artefact name of the dialer's output.
 pub(super) const SUITE_PROCESS: &str = "suite";
-/// The key of the listener's address in a redis.
 const ADDRESS_KEY: &str = "listener_multiaddr";
-/// The duration in seconds that the suites pass to their programs, which transfer fixed bytes.
+/// Seconds that the suites pass to their programs, which transfer fixed bytes.
 const SUITE_DURATION: &str = "20";
-/// Digits of the hash in front of a unique key.
 const KEY_DIGITS: usize = 8;
 /// Time limit of a listener to exit after SIGTERM.
 const EXIT_LIMIT: Nanos = Nanos(5_000_000_000);
 
-/// What distinguishes the keys of a cell in the redis: the first digits of the SHA-256 of its name and a newline.
+/// Distinguishes the keys of a cell in the redis: the first digits of the SHA-256 of its name and a newline.
 fn test_key(cell: &PeersCell) -> String {
     Sha256::digest(format!("{}\n", cell.name).as_bytes()).to_string().chars().take(KEY_DIGITS).collect()
 }
 
-/// The key under which the listener announces its address.
 fn address_key(dialect: Dialect, cell: &PeersCell) -> String {
     match dialect {
         Dialect::UnifiedTesting => format!("{}_{ADDRESS_KEY}", test_key(cell)),
@@ -42,7 +38,6 @@ fn address_key(dialect: Dialect, cell: &PeersCell) -> String {
     }
 }
 
-/// The environment variables that both sides have.
 fn common_variables(cell: &PeersCell, redis: &str, is_dialer: bool) -> Vec<(&'static str, String)> {
     let mut variables = vec![
         ("IS_DIALER", is_dialer.to_string()),
@@ -56,7 +51,6 @@ fn common_variables(cell: &PeersCell, redis: &str, is_dialer: bool) -> Vec<(&'st
     variables
 }
 
-/// The environment variables of a dialer.
 fn dialer_variables(cell: &PeersCell) -> Vec<(&'static str, String)> {
     let params = &cell.params;
     vec![

@@ -11,7 +11,6 @@ use crate::failure::FailureKind;
 /// Time limit for the server to listen, and to exit.
 const LIMIT: Nanos = Nanos(30_000_000_000);
 
-/// A running redis-server.
 pub(super) struct Rendezvous {
     process: RunningService,
     host: String,
@@ -43,12 +42,10 @@ impl Rendezvous {
         Ok(server)
     }
 
-    /// Where both sides reach it.
     pub(super) fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// Waits until a listener has announced its address under a key.
     pub(super) async fn wait_for_key(
         &self,
         key: &str,
@@ -95,7 +92,6 @@ impl Rendezvous {
         FailureKind::Crash.failure(format!("the redis of the endpoints ended with {reason}"), &[])
     }
 
-    /// Ends it.
     pub(super) async fn stop(self) -> Result<(), Failure> {
         self.process.signal(SIGTERM).await?;
         self.process.wait(Some(LIMIT)).await?;

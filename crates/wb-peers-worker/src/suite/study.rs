@@ -1,5 +1,5 @@
-//! Evaluation of the statistics that a dialer of libp2p's suites prints. Such endpoints count nothing by themselves: the
-//! kernel's counters and the raw ceiling are what their figures are held against.
+//! Evaluation of the statistics that a dialer of libp2p's suites prints. Such endpoints count nothing themselves: their
+//! figures are compared with the kernel's counters and the raw ceiling.
 
 use wb_model::Quantity;
 use wb_model::outcome::Gate;
@@ -16,10 +16,8 @@ use crate::sample::traffic_name;
 use crate::study::{ProcessRecord, median, set_median, set_rate};
 use crate::traffic::Traffic;
 
-/// Bytes per second of a gigabit per second.
 pub(crate) const BYTES_PER_GIGABIT: f64 = 1e9 / 8.0;
 
-/// Evaluates a sample.
 pub(crate) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) -> Result<Measurement, Rejection> {
     let text = artefacts.text(&format!("{SUITE_PROCESS}.stdout"))?;
     let output = SuiteOutput::parse(&text).map_err(|error| Rejection::output(error.to_string()))?;
@@ -63,7 +61,6 @@ pub(crate) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) 
     Ok(measurement)
 }
 
-/// The figures of a scenario, checked for completeness.
 fn figures(
     measurement: &mut Measurement,
     name: &str,

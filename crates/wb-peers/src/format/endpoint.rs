@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use crate::launch::{Argument, ContainerImage, Counts, DURATION, Dialect, EndpointCommand, Launch, Payload, Template};
 
-/// An endpoint or baseline.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EndpointEntry {
@@ -39,7 +38,6 @@ pub(super) struct EndpointEntry {
     dialer: Option<CommandEntry>,
 }
 
-/// Values of axes, one or several of each.
 pub(super) type AxisEntry = BTreeMap<String, OneOrMany>;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -75,12 +73,11 @@ enum ArgumentEntry {
 }
 
 impl EndpointEntry {
-    /// What its programs print.
     pub(super) fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// How it is started; none if the file does not say.
+    /// How the endpoint is started; `None` if the file does not say.
     pub(super) fn launch(&self, axes: &[String]) -> Result<Option<Launch>, String> {
         let has_commands = self.listener.is_some() || self.dialer.is_some() || self.container.is_some();
         match (self.dialect, has_commands) {
@@ -125,7 +122,7 @@ impl EndpointEntry {
     }
 }
 
-/// Options of an engine that the harness sets itself: where a container is, and that it is removed.
+/// Options of a container engine that the harness sets itself: where a container is, and that it is removed.
 const RESERVED_OPTIONS: [&str; 10] =
     ["--name", "--network", "--net", "--cpuset-cpus", "--cpuset-mems", "--detach", "-d", "--cidfile", "--pod", "--rm"];
 

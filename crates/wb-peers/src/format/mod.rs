@@ -12,7 +12,6 @@ use wb_diagnostics::{Diagnostic, SourceText, humanize_serde_error};
 
 use crate::matrix::Matrix;
 
-/// Why a file does not define a matrix.
 #[derive(Debug, thiserror::Error)]
 pub enum MatrixError {
     #[error("cannot read `{path}`: {source}")]
@@ -21,11 +20,8 @@ pub enum MatrixError {
     Invalid(#[from] Diagnostic),
 }
 
-/// Reads a file: TOML if its name ends in `.toml`, YAML otherwise. A YAML file with `implementations` is one of libp2p's
-/// suites: with `servers` that of test-plans (`impls.yaml`), without that of unified-testing (`images.yaml`).
-///
-/// # Errors
-/// If it cannot be read or is invalid.
+/// Reads a file: TOML if its name ends in `.toml`, YAML otherwise. A YAML file with `implementations` is one of
+/// libp2p's suites: with `servers` that of test-plans (`impls.yaml`), without that of unified-testing (`images.yaml`).
 pub fn read_matrix(path: &Path) -> Result<Matrix, MatrixError> {
     let name = path.display().to_string();
     let text =
@@ -34,10 +30,6 @@ pub fn read_matrix(path: &Path) -> Result<Matrix, MatrixError> {
     Ok(parse_matrix(&SourceText::new(&name, &text), is_toml)?)
 }
 
-/// Parses such a file.
-///
-/// # Errors
-/// If it is invalid.
 pub fn parse_matrix(source: &SourceText, is_toml: bool) -> Result<Matrix, Diagnostic> {
     let text = &source.text;
     if is_toml {
@@ -53,7 +45,7 @@ pub fn parse_matrix(source: &SourceText, is_toml: bool) -> Result<Matrix, Diagno
     peers_file::to_matrix(parse_yaml(source)?).map_err(Diagnostic::new)
 }
 
-/// Whether a text is a mapping in YAML, or no YAML at all; many other texts are a single value of YAML.
+/// Whether a text is a YAML mapping, or invalid YAML; many other texts are a single YAML value.
 fn is_mapping(text: &str) -> bool {
     serde_saphyr::from_str::<IgnoredAny>(text).is_err()
         || serde_saphyr::from_str::<BTreeMap<String, IgnoredAny>>(text).is_ok()

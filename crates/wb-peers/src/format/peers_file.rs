@@ -75,7 +75,6 @@ struct RuleEntry {
     drop: Vec<String>,
 }
 
-/// What endpoints refer to by name.
 struct Names<'a> {
     axes: &'a [String],
     scenarios: &'a [CustomScenario],
@@ -83,7 +82,6 @@ struct Names<'a> {
     servers: &'a BTreeMap<String, String>,
 }
 
-/// The matrix that a file defines.
 pub(super) fn to_matrix(file: PeersFile) -> Result<Matrix, String> {
     let PeersFile { axes, rules, endpoints, baselines, aliases, scenarios, servers, checks, expected_failures, root } =
         file;
@@ -210,7 +208,7 @@ fn to_endpoint(entry: EndpointEntry, names: &Names<'_>) -> Result<Endpoint, Stri
     Ok(Endpoint { id, version, protocol, supports: by_axis, scenarios, server, ceiling, comparison, launch })
 }
 
-/// The scenarios of an endpoint: the ones that it names, or all that its dialect supports.
+/// The scenarios that an endpoint names, or else all that its dialect supports.
 fn to_scenarios(entry: &EndpointEntry, names: &Names<'_>) -> Result<Vec<Scenario>, String> {
     let custom = names.scenarios.iter().map(CustomScenario::scenario);
     let has_custom = entry.dialect() == Dialect::Weighbridge;
@@ -226,7 +224,6 @@ fn to_scenarios(entry: &EndpointEntry, names: &Names<'_>) -> Result<Vec<Scenario
     named.iter().map(find).collect()
 }
 
-/// The worker that a server stands for.
 fn find_server(name: &str, servers: &BTreeMap<String, String>, subject: &str) -> Result<String, String> {
     servers.get(name).cloned().ok_or_else(|| {
         let help = if servers.is_empty() {
@@ -256,7 +253,7 @@ fn find_axis(axes: &[String], name: &str, subject: &str) -> Result<usize, String
     })
 }
 
-/// Whether a text is a name of letters, digits, `-`, `_` and `.`.
+/// Whether a text consists of letters, digits, `-`, `_` and `.`.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }

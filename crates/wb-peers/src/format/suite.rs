@@ -12,10 +12,9 @@ use crate::scenario::Scenario;
 /// Transports that have security and multiplexing of their own.
 const STANDALONE: [&str; 6] = ["quic", "quic-v1", "webtransport", "webrtc", "webrtc-direct", "https"];
 
-/// The axes of both suites.
 const AXES: [&str; 3] = ["transport", "security", "muxer"];
 
-/// The fields that these files share and that decide what is measured; everything else says how.
+/// The fields, shared by both files, that decide what is measured; all others say how.
 #[derive(Debug, Deserialize)]
 pub(super) struct SuiteFile {
     #[serde(default, rename = "test-aliases")]
@@ -62,12 +61,10 @@ struct SuiteEndpoint {
     muxers: Vec<String>,
 }
 
-/// Whether a YAML text is one of these files.
 pub(super) fn is_suite(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("implementations:"))
 }
 
-/// The matrix that a file defines.
 pub(super) fn to_matrix(file: SuiteFile) -> Result<Matrix, String> {
     let suite = if file.servers.is_some() { Suite::TestPlans } else { Suite::UnifiedTesting };
     let standalone = STANDALONE.map(str::to_owned).to_vec();
@@ -91,7 +88,7 @@ pub(super) fn to_matrix(file: SuiteFile) -> Result<Matrix, String> {
     Ok(matrix)
 }
 
-/// The part of a file that an endpoint stands in, which is part of the name of its image.
+/// The section of a file in which an endpoint stands; part of the name of its image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     Implementations,
@@ -99,7 +96,7 @@ enum Section {
 }
 
 impl Section {
-    /// The image of an endpoint, as the scripts of a suite name it when they build it.
+    /// The image of an endpoint, as the suite's build scripts name it.
     fn image(self, suite: Suite, id: &str) -> String {
         match (suite, self) {
             (Suite::UnifiedTesting, Self::Implementations) => format!("perf-implementations-{id}"),

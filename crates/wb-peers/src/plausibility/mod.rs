@@ -1,7 +1,7 @@
-//! Rules that recognise impossible or meaningless figures of a transfer, as functions over plain figures.
+//! Rules that recognise impossible or meaningless figures of a transfer, measured or imported.
 //!
-//! Rates are in bytes per second, times in seconds. Nothing here reads or measures anything: whoever has figures,
-//! measured or imported, applies the rules that its figures allow. A rule that cannot decide returns `None`.
+//! They are functions over plain figures: rates in bytes per second, times in seconds. A rule that cannot decide
+//! returns `None`.
 
 mod rates;
 mod samples;
@@ -23,7 +23,7 @@ use wb_model::Unit;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Implausibility {
     pub rule: Rule,
-    /// The figures that violate it, in a sentence without a full stop.
+    /// The figures that violate the rule, as a sentence without a full stop.
     pub figures: String,
 }
 
@@ -36,26 +36,18 @@ impl fmt::Display for Implausibility {
 /// A rule for the figures of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// Upload and download of one cell have similar rates.
     Asymmetry,
-    /// No rate exceeds what a baseline reaches.
     Ceiling,
-    /// A figure has the magnitude of its unit.
     Unit,
-    /// Samples do not end at a time limit.
     TimeLimit,
-    /// Samples are not multiples of the step of a clock.
     Resolution,
-    /// A transfer lasts longer than the opening of its window.
     SlowStart,
 }
 
 impl Rule {
-    /// All rules.
     pub const ALL: [Self; 6] =
         [Self::Asymmetry, Self::Ceiling, Self::Unit, Self::TimeLimit, Self::Resolution, Self::SlowStart];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Asymmetry => "asymmetry",
@@ -83,12 +75,11 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Formats a rate in bytes per second as bits per second, the unit of the suites.
+/// Formats a rate as bits per second, the unit of the suites.
 pub fn format_rate(bytes_per_second: f64) -> String {
     Unit::new("bit/s").quantity(bytes_per_second * 8.0).to_string()
 }
 
-/// Formats a time in seconds.
 pub fn format_time(seconds: f64) -> String {
     Unit::new("s").quantity(seconds).to_string()
 }
@@ -98,7 +89,7 @@ fn is_positive(figure: f64) -> bool {
     figure.is_finite() && figure > 0.0
 }
 
-/// The rates of a suite, which are in Gbit/s, in bytes per second.
+/// Converts a rate of a suite, in Gbit/s, to bytes per second.
 #[cfg(test)]
 fn gbps(rate: f64) -> f64 {
     rate * 1e9 / 8.0

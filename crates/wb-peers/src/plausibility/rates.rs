@@ -5,10 +5,10 @@ use super::{Implausibility, Rule, format_rate, is_positive};
 /// Smallest factor between upload and download that is implausible without other evidence.
 pub const ASYMMETRY: f64 = 20.0;
 
-/// Factor by which a rate may exceed the rate of the best baseline, as both vary.
+/// Factor by which a rate may exceed that of the best baseline, as both vary.
 pub const CEILING_MARGIN: f64 = 1.05;
 
-/// Recognises a cell whose upload and download are [`ASYMMETRY`] or more apart. Both cross the same medium with the
+/// Recognises a cell whose upload and download differ by [`ASYMMETRY`] or more. Both cross the same medium with the
 /// same programs, so one of them did not transfer what it claims to.
 pub fn asymmetric_rates(upload: f64, download: f64) -> Option<Implausibility> {
     if !is_positive(upload) || !is_positive(download) {

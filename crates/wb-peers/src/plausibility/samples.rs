@@ -1,8 +1,8 @@
-//! Rules for the samples of one cell together.
+//! Rules for all samples of one cell.
 
 use super::{Implausibility, Rule, format_rate, format_time, is_positive};
 
-/// Relative distance up to which durations are the same.
+/// Relative distance up to which durations count as the same.
 const SAME: f64 = 0.01;
 
 /// Smallest number of samples that are a cluster.
@@ -11,12 +11,10 @@ const MIN_CLUSTERED: usize = 3;
 /// Smallest number of samples beside a cluster that show how samples spread.
 const MIN_OTHERS: usize = 2;
 
-/// Samples that end at the same time while others spread: a time limit or a timer ended them.
+/// Samples that end at the same time while others spread: ended by a time limit or a timer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeCluster {
-    /// Number of samples in the cluster.
     pub count: usize,
-    /// Number of all samples.
     pub of: usize,
     pub longest: f64,
     /// The shortest and the longest duration outside the cluster; equal to `longest` if all samples are in it.
@@ -24,15 +22,14 @@ pub struct TimeCluster {
 }
 
 impl TimeCluster {
-    /// Whether a duration belongs to it.
     pub fn contains(&self, seconds: f64) -> bool {
         seconds >= self.longest * (1.0 - SAME)
     }
 }
 
-/// Finds samples that end at the same time. Without a known `limit`, at least three of the longest samples have to be
-/// within 1 %, and the others, at least two, spread more than fivefold that and stay 10 % below. Samples that reach a
-/// known limit are always a cluster.
+/// Finds samples that end at the same time. Samples that reach a known `limit` are always a cluster. Without one, at
+/// least three of the longest samples have to be within 1 %, and the others, at least two, spread more than fivefold
+/// that and stay 10 % below.
 pub fn time_cluster(seconds: &[f64], limit: Option<f64>) -> Option<TimeCluster> {
     if seconds.is_empty() || !seconds.iter().copied().all(is_positive) {
         return None;
@@ -52,7 +49,6 @@ pub fn time_cluster(seconds: &[f64], limit: Option<f64>) -> Option<TimeCluster> 
     (found.count >= MIN_CLUSTERED && spread).then_some(found)
 }
 
-/// [`time_cluster`] as an implausibility.
 pub fn clustered_times(seconds: &[f64], limit: Option<f64>) -> Option<Implausibility> {
     let TimeCluster { count, of, longest, others } = time_cluster(seconds, limit)?;
     let (low, high) = (format_time(others.0), format_time(others.1));
@@ -62,12 +58,11 @@ pub fn clustered_times(seconds: &[f64], limit: Option<f64>) -> Option<Implausibi
     Some(Implausibility { rule: Rule::TimeLimit, figures })
 }
 
-/// [`time_cluster`] of transfers of equal size, by their rates in bytes per second; the times are those of one byte.
+/// [`time_cluster`] of transfers of equal size, by their rates in bytes per second; its times are those of one byte.
 pub fn rate_cluster(rates: &[f64]) -> Option<TimeCluster> {
     time_cluster(&rates.iter().map(|rate| 1.0 / rate).collect::<Vec<f64>>(), None)
 }
 
-/// [`rate_cluster`] as an implausibility.
 pub fn clustered_rates(rates: &[f64]) -> Option<Implausibility> {
     let TimeCluster { count, of, longest, others } = rate_cluster(rates)?;
     let [slowest, low, high] = [longest, others.1, others.0].map(|seconds| format_rate(1.0 / seconds));
@@ -78,9 +73,9 @@ pub fn clustered_rates(rates: &[f64]) -> Option<Implausibility> {
     Some(Implausibility { rule: Rule::TimeLimit, figures })
 }
 
-/// Recognises samples of a baseline, written with a resolution (0.01 for `8.58`), that are all equal or multiples of one
-/// step: they show the clock of the program, not the medium. The resolution has to be finer than 0.2 % of the samples,
-/// because coarsely rounded samples are equal anyway.
+/// Recognises samples of a baseline that are all equal or multiples of one step: they show the clock of the program,
+/// not the medium. `resolution` is that of the figures as written (0.01 for `8.58`). It has to be finer than 0.2 % of
+/// the samples, because coarsely rounded samples are equal anyway.
 pub fn quantised_samples(samples: &[f64], resolution: f64) -> Option<Implausibility> {
     if samples.len() < 2 || !samples.iter().copied().all(is_positive) || resolution.is_nan() || resolution < 0.0 {
         return None;
@@ -117,8 +112,8 @@ pub fn quantised_samples(samples: &[f64], resolution: f64) -> Option<Implausibil
     })
 }
 
-/// Recognises durations of a baseline that are all whole multiples of its program's reporting interval (1 s for iperf),
-/// within 0.5 % of it: 1 GiB in 1.001 s.
+/// Recognises durations of a baseline that are all whole multiples of its program's reporting `interval` (1 s for
+/// iperf), within 0.5 % of it: 1 GiB in 1.001 s.
 pub fn quantised_times(seconds: &[f64], interval: f64) -> Option<Implausibility> {
     if seconds.len() < 2 || !seconds.iter().copied().all(is_positive) || !is_positive(interval) {
         return None;

@@ -5,11 +5,11 @@ use super::{Implausibility, Rule, format_time, is_positive};
 /// Bytes that a TCP connection sends before the first acknowledgement: ten segments of 1460 bytes (RFC 6928).
 pub const INITIAL_WINDOW: f64 = 14_600.0;
 
-/// Number of times that the opening of the window has to fit into a transfer.
+/// Factor by which a transfer must outlast the opening of its window.
 const SLOW_START_FACTOR: f64 = 2.0;
 
-/// The power of 1000 that brings a figure into the expected range, if it is outside and there is one up to a factor of
-/// 10⁹: the figure is in another unit than claimed.
+/// The power of 1000, up to 10⁹ or its inverse, that brings a figure outside the expected range into it: its unit is
+/// not the claimed one.
 pub fn unit_factor(figure: f64, (low, high): (f64, f64)) -> Option<f64> {
     let fits = |figure: f64| (low..=high).contains(&figure);
     if !is_positive(figure) || fits(figure) {
@@ -32,7 +32,7 @@ pub fn unit_against_magnitude(figure: f64, expected: (f64, f64), unit: &str) -> 
     Some(Implausibility { rule: Rule::Unit, figures })
 }
 
-/// Recognises a transfer that is over while its window still opens: it measures round trips, not throughput. The window
+/// Recognises a transfer that ends while its window still opens: it measures round trips, not throughput. The window
 /// doubles with each round trip, from [`INITIAL_WINDOW`].
 pub fn slow_start(bytes: f64, seconds: f64, round_trip: f64) -> Option<Implausibility> {
     if !is_positive(bytes) || !is_positive(seconds) || !is_positive(round_trip) || bytes <= INITIAL_WINDOW {

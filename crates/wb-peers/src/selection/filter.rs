@@ -5,24 +5,15 @@ use wb_diagnostics::{Suggestion, suggest};
 use super::pattern::{Pattern, split};
 use crate::matrix::{Matrix, Suite};
 
-/// Why a selection is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
-    /// An alias that the file does not have.
     #[error("unknown alias `~{name}`")]
-    UnknownAlias {
-        name: String,
-        suggestion: Option<Suggestion>,
-        /// The aliases of the file.
-        available: Vec<String>,
-    },
-    /// An alias whose value leads back to itself.
+    UnknownAlias { name: String, suggestion: Option<Suggestion>, available: Vec<String> },
     #[error("alias `~{}` names itself: {}", names[0], names.join(" -> "))]
     AliasCycle {
         /// The aliases on the way, with the first one again at the end.
         names: Vec<String>,
     },
-    /// An axis that the matrix does not have.
     #[error("unknown axis `{name}`: expected one of {}", available.join(", "))]
     UnknownAxis { name: String, suggestion: Option<Suggestion>, available: Vec<String> },
     #[error("invalid pattern `{pattern}`: {reason}")]
@@ -30,9 +21,8 @@ pub enum SelectionError {
     /// A filter of the file itself that names no cell.
     #[error("invalid {of} of `{cells}`: no cell of the matrix has such a name")]
     NoSuchCell {
-        /// What the file says of the cells.
+        /// What the file defines with the filter: `check`, `expected failure`.
         of: &'static str,
-        /// The filter.
         cells: String,
     },
 }
@@ -43,7 +33,6 @@ impl SelectionError {
         Self::UnknownAxis { name: name.to_owned(), suggestion: suggest(name, &available), available }
     }
 
-    /// The way out.
     pub fn help(&self) -> String {
         match self {
             Self::UnknownAlias { suggestion: Some(suggestion), .. }
@@ -73,11 +62,8 @@ struct ExpandedPattern {
 
 impl Filter {
     /// Expands a filter: `a|b` matches what contains `a` or `b`, `~x` what the alias matches, `!p` each id of the
-    /// universe that does not match `p`, `!~x` each that matches nothing of the alias. In a matrix of test-plans, `!~x` in
-    /// the value of an alias is a text, as in the later of its commits.
-    ///
-    /// # Errors
-    /// If an alias is unknown or names itself, or a pattern is invalid.
+    /// universe that does not match `p`, `!~x` each that matches nothing of the alias. In a matrix of test-plans, `!~x`
+    /// in the value of an alias is a text, as in the later of its commits. Without patterns, a filter matches nothing.
     pub fn expand(text: &str, matrix: &Matrix, universe: &[&str]) -> Result<Self, SelectionError> {
         let mut patterns = Vec::new();
         let mut expansion = Expansion { matrix, universe, path: Vec::new() };
@@ -103,7 +89,6 @@ impl Filter {
 struct Expansion<'a> {
     matrix: &'a Matrix,
     universe: &'a [&'a str],
-    /// The aliases that are being expanded.
     path: Vec<String>,
 }
 

@@ -12,56 +12,49 @@ pub use self::filter::{Filter, SelectionError};
 use crate::expansion::{Cell, ImpossiblePair, Obstacle, pairs};
 use crate::matrix::{Endpoint, Matrix, Suite};
 
-/// What is selected, as written by a user; `None` selects all, or ignores nothing.
+/// Filters as written by a user; `None` selects all, or ignores nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SelectionFlags {
     pub test: SelectIgnore,
     pub baseline: SelectIgnore,
-    /// Implementations: both sides must remain.
+    /// Both sides must remain.
     pub implementation: SelectIgnore,
-    /// Values of an axis, by its name. Baselines, and cells to which the axis does not apply, pass.
+    /// By name of the axis. Baselines, and cells to which the axis does not apply, pass.
     pub axes: Vec<(String, SelectIgnore)>,
-    /// Whether every pair is possible in a suite that pairs endpoints only with themselves by default.
+    /// Whether all pairs are possible in a suite that pairs endpoints only with themselves by default.
     pub full_matrix: bool,
 }
 
 /// Patterns of what to keep, and of what to drop from that.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SelectIgnore {
-    /// What to keep.
     pub select: Option<String>,
-    /// What to drop.
     pub ignore: Option<String>,
 }
 
 /// A possible cell or pair, and whether it is selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision<'m> {
-    /// It is to be measured.
     In(Cell<'m>),
     Out(Cell<'m>, Exclusion),
-    /// The pair has no cell.
     Impossible(ImpossiblePair<'m>),
 }
 
 /// Why a cell is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exclusion {
-    /// The suite pairs endpoints only with themselves.
     NotSelfPair,
-    /// Nothing of what is selected matches it.
     NotSelected(FilterKind),
-    /// What is to be ignored matches it: the pattern as written.
+    /// With the matching pattern as written.
     Ignored(FilterKind, String),
 }
 
-/// The subject of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterKind {
     Test,
     Baseline,
     Implementation,
-    /// The values of the axis with this name.
+    /// With the name of the axis.
     Axis(String),
 }
 
@@ -89,7 +82,6 @@ impl fmt::Display for Exclusion {
 }
 
 impl Decision<'_> {
-    /// Its name: that of the cell, or of the pair.
     pub fn name(&self) -> String {
         match self {
             Self::In(cell) | Self::Out(cell, _) => cell.name(),
@@ -97,7 +89,6 @@ impl Decision<'_> {
         }
     }
 
-    /// Why it is left out, if it is.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::In(_) => None,
@@ -106,7 +97,6 @@ impl Decision<'_> {
         }
     }
 
-    /// Whether both endpoints are baselines.
     pub fn is_baseline(&self) -> bool {
         match self {
             Self::In(cell) | Self::Out(cell, _) => cell.is_baseline,
@@ -115,10 +105,8 @@ impl Decision<'_> {
     }
 }
 
-/// Decides about each cell of a matrix, baselines first.
-///
-/// # Errors
-/// If a filter names an unknown alias or axis, an alias names itself, or a pattern is invalid.
+/// Decides about each cell of a matrix, baselines first. Fails if a filter names an unknown alias or axis, an alias
+/// names itself, or a pattern is invalid.
 pub fn select<'m>(matrix: &'m Matrix, flags: &SelectionFlags) -> Result<Vec<Decision<'m>>, SelectionError> {
     let filters = Filters::new(matrix, flags)?;
     let mut decisions = Vec::new();
@@ -138,7 +126,6 @@ fn ids(endpoints: &[Endpoint]) -> Vec<&str> {
     endpoints.iter().map(|endpoint| endpoint.id.as_str()).collect()
 }
 
-/// The expanded filters.
 struct Filters {
     suite: Suite,
     full_matrix: bool,
@@ -148,7 +135,6 @@ struct Filters {
     axes: Vec<(usize, String, Expanded)>,
 }
 
-/// A pair of expanded filters.
 #[derive(Default)]
 struct Expanded {
     select: Option<Filter>,
@@ -162,8 +148,7 @@ impl Expanded {
         Ok(Self { select: expand(&flags.select)?, ignore: expand(&flags.ignore)? })
     }
 
-    /// Why a cell is left out, if it is: `--select` must match one of the texts in `select`, and `--ignore` none of
-    /// those in `ignore`.
+    /// The reason to leave a cell out, if any: `--select` must match one of `select`, `--ignore` none of `ignore`.
     fn exclusion(&self, kind: FilterKind, select: &[&str], ignore: &[&str]) -> Option<Exclusion> {
         if let Some(filter) = &self.select
             && !select.iter().any(|text| filter.find(text).is_some())
@@ -174,7 +159,7 @@ impl Expanded {
         Some(Exclusion::Ignored(kind, pattern.to_owned()))
     }
 
-    /// The same where each of the texts must pass.
+    /// Like [`Self::exclusion`], but each of the texts must pass.
     fn exclusion_of_any(&self, kind: &FilterKind, texts: &[&str]) -> Option<Exclusion> {
         texts.iter().find_map(|text| self.exclusion(kind.clone(), &[text], &[text]))
     }
@@ -203,7 +188,6 @@ impl Filters {
         })
     }
 
-    /// Why a cell is left out, if it is.
     fn exclusion(&self, cell: &Cell<'_>) -> Option<Exclusion> {
         let ids = [cell.dialer.id.as_str(), cell.listener.id.as_str()];
         if self.suite == Suite::UnifiedTesting && !self.full_matrix && ids[0] != ids[1] {

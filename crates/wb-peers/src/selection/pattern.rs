@@ -5,14 +5,13 @@ use regex::Regex;
 
 use super::SelectionError;
 
-/// What a text must contain or be.
 #[derive(Debug, Clone)]
 pub(super) enum Pattern {
-    /// It contains this; upper and lower case differ.
+    /// Contained in the text; case-sensitive.
     Substring(String),
-    /// It is, as a whole, what the glob describes (`glob:`).
+    /// `glob:`, matches the whole text.
     Glob(GlobMatcher),
-    /// It contains what the regular expression describes (`re:`).
+    /// `re:`, matches a part of the text.
     Regex(Regex),
 }
 
@@ -35,7 +34,6 @@ impl Pattern {
         Ok(Self::Substring(text.to_owned()))
     }
 
-    /// Whether a text matches.
     pub(super) fn matches(&self, text: &str) -> bool {
         match self {
             Self::Substring(part) => text.contains(part.as_str()),

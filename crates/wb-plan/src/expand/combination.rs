@@ -13,19 +13,17 @@ pub(super) struct Dimension<'a> {
     pub(super) axis: bool,
 }
 
-/// The parameters of one cell.
 pub(super) struct Combination {
     pub(super) case: Case,
     pub(super) params: Params,
     /// Parameters that need a worker, with how they are resolved.
     pub(super) open: BTreeMap<String, String>,
-    /// Its name in the matrix that defines it.
     pub(super) matrix_name: Option<String>,
-    /// The worker that serves in it, by the matrix.
+    /// The worker that serves, if the matrix names one.
     pub(super) server: Option<String>,
 }
 
-/// Every combination of the dimensions' values, the last dimension changing fastest; for each cell of the matrix.
+/// Combines the values of all dimensions, the last one changing fastest, for each cell of the matrix.
 pub(super) fn combine(
     matrix: Option<CellMatrix>,
     dimensions: &[Dimension<'_>],

@@ -28,41 +28,34 @@ use crate::{Catalog, Cell, Request, Sampling, Selection, SpannedParam};
 /// A test with some settings changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
-    /// The variant's name, which is the serial of its cells.
+    /// Also the serial of its cells.
     pub name: TestName,
-    /// The argument as given.
     pub text: String,
     pub settings: Vec<VariantSetting>,
 }
 
-/// One changed setting of a variant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VariantSetting {
-    /// A parameter of the test, or a knob.
     Param {
-        /// The parameter and its value.
         param: SpannedParam,
-        /// The argument that contains it.
+        /// The argument that contains the parameter.
         source: SourceText,
     },
-    /// An environment variable of the test's processes: `NAME=VALUE`.
+    /// `NAME=VALUE`, for the test's processes.
     Env(String),
     /// A command that runs before each attempt.
     Before(String),
-    /// A file that replaces one of the test's programs.
     Program {
         /// The replaced program; `None` for the one that the test needs.
         name: Option<String>,
-        /// The absolute path of the file.
+        /// An absolute path.
         file: String,
     },
 }
 
 impl Variant {
-    /// Applies the settings to a request, under the variant's name.
-    ///
-    /// # Errors
-    /// If it sets something twice, or replaces a program that is ambiguous, missing, or not needed by every cell.
+    /// Applies the settings to a request, under the variant's name. Fails if something is set twice, or a replaced
+    /// program is ambiguous, missing, or not needed by every cell.
     pub fn apply(&self, request: &Request, test: &Declaration, catalog: &dyn Catalog) -> Result<Request, Diagnostics> {
         let mut changed = Request { id: Some(self.name.clone()), ..request.clone() };
         let mut set = BTreeSet::new();
@@ -103,12 +96,10 @@ impl Variant {
         Ok(changed)
     }
 
-    /// The argument as given, with its secrets masked.
     pub fn masked_text(&self) -> String {
         mask_argument(&self.text)
     }
 
-    /// The canonical names of the parameters that it changes.
     pub fn changed_params(&self, test: &Declaration, catalog: &dyn Catalog) -> Vec<String> {
         let name = |setting: &VariantSetting| match setting {
             VariantSetting::Param { param, .. } => Some(canonical_name(param, test, catalog)),
@@ -119,7 +110,6 @@ impl Variant {
 }
 
 impl VariantSetting {
-    /// The target that it sets, by its canonical name.
     fn target(&self, test: &Declaration, catalog: &dyn Catalog) -> String {
         match self {
             Self::Param { param, .. } => format!("`{}`", canonical_name(param, test, catalog)),
@@ -143,7 +133,6 @@ fn canonical_name(param: &SpannedParam, test: &Declaration, catalog: &dyn Catalo
 }
 
 impl Request {
-    /// Replaces the given value of a parameter.
     fn replace_param(&mut self, test: &Declaration, catalog: &dyn Catalog, param: &SpannedParam, source: &SourceText) {
         let name = |param: &SpannedParam| canonical_name(param, test, catalog);
         self.params.retain(|other| name(other) != name(param));
@@ -169,13 +158,11 @@ fn inline_param(name: &str, value: ParamValue) -> SpannedParam {
     SpannedParam { name: name.to_owned(), name_span: 0..0, value: SpannedValue::one(value, 0..0) }
 }
 
-/// The programs that one cell needs on its worker.
 struct CellPrograms {
     case: String,
     programs: Vec<String>,
 }
 
-/// The programs that each cell of a request needs, which may depend on its parameters.
 fn programs_by_cell(
     request: &Request,
     test: &Declaration,

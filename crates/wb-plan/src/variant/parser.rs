@@ -10,7 +10,6 @@ use super::{Variant, VariantSetting};
 use crate::expand::KNOBS;
 use crate::{SpannedParam, spec};
 
-/// The kinds of settings, each with its syntax and meaning.
 const KINDS: [(&str, &str); 5] = [
     ("param", "param:NAME=VALUE, a parameter of the test"),
     ("knob", "knob:NAME[@TARGET]=VALUE, a system setting that is applied during each sample"),
@@ -19,14 +18,10 @@ const KINDS: [(&str, &str); 5] = [
     ("bin", "bin:[PROGRAM=]PATH, a file that replaces the program"),
 ];
 
-/// The word for the unchanged test.
 const BASE: &str = "base";
 
 impl Variant {
-    /// Parses variants and gives each a unique name.
-    ///
-    /// # Errors
-    /// If one is invalid, or two were given the same name.
+    /// Parses variants and gives each a unique name. Fails if one is invalid, or two were given the same name.
     pub fn parse_all(texts: &[String]) -> Result<Vec<Self>, Diagnostic> {
         let mut all: Vec<Self> = Vec::new();
         for text in texts {
@@ -46,10 +41,6 @@ impl Variant {
         Ok(all)
     }
 
-    /// Parses one variant.
-    ///
-    /// # Errors
-    /// If its name or a setting is invalid.
     pub fn parse(text: &str) -> Result<Self, Diagnostic> {
         let name = explicit_name(text);
         let rest = name.map_or(text, |name| &text[name.len() + 1..]);
@@ -79,7 +70,6 @@ fn explicit_name(text: &str) -> Option<&str> {
     (!is_kind(first) && is_variant).then_some(first)
 }
 
-/// Splits at each `+` that is followed by a setting.
 fn split_settings(text: &str) -> Vec<&str> {
     let starts_setting =
         |rest: &str| KINDS.iter().any(|(kind, _)| rest.strip_prefix(kind).is_some_and(|rest| rest.starts_with(':')));
@@ -137,7 +127,6 @@ fn parse_setting(text: &str) -> Result<VariantSetting, Diagnostic> {
     }
 }
 
-/// Derives a name from the settings of a variant.
 fn derive_name(text: &str) -> TestName {
     let mut names: BTreeMap<usize, String> = BTreeMap::new();
     // Names are shown and recorded everywhere, so they must not contain secrets.

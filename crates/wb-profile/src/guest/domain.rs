@@ -17,35 +17,25 @@ const GENERIC_LINUX: &str = "linux2022";
 /// Everything that determines a guest's domain. A user's template gets only the values of its placeholders.
 #[derive(Clone)]
 pub(crate) struct DomainSpec<'a> {
-    /// The domain's name in libvirt.
     pub(crate) name: &'a str,
-    /// The settings shared by all guests of the profile.
     pub(crate) guests: &'a GuestsConfig,
-    /// The guest's CPUs and memory, and where they are on the host.
     pub(crate) size: &'a GuestSize,
-    /// Whether the guest is virtualised or emulated.
     pub(crate) virt_type: VirtType,
     /// The image that the guest's disk is a copy of; it may need a kernel of its own to boot.
     pub(crate) base_image: &'a BaseImage,
-    /// The guest's disk: a path on the host.
+    /// A path on the host.
     pub(crate) disk: &'a str,
-    /// The image with cloud-init's configuration, called seed there, which lets the controller log in: a path on the
-    /// host.
+    /// A path on the host: cloud-init's seed, the image with the configuration that lets the controller log in.
     pub(crate) seed: &'a str,
-    /// The file on the host to which the output of the guest's serial console is written.
+    /// The file on the host for the output of the guest's serial console.
     pub(crate) console: &'a str,
-    /// The hardware address of its network device.
     pub(crate) mac: &'a str,
-    /// The size of its host's huge pages in KiB, if it has any.
+    /// None if the host has no huge pages.
     pub(crate) hugepage_kb: Option<u64>,
-    /// Whether its memory is backed by such pages.
     pub(crate) uses_huge_pages: bool,
 }
 
 /// Generates the domain's XML with virt-install, which runs on the host as a process of `group`.
-///
-/// # Errors
-/// If virt-install is not installed or fails, or the user's extra arguments cannot be parsed.
 pub(crate) async fn generate_xml(spec: &DomainSpec<'_>, group: &TeardownGroup) -> Result<String, ProfileErrorKind> {
     // virt-install only prints the XML: the domain is transient, and a step of the undo log creates and removes it.
     run(group, virt_install_command(spec)?).await
@@ -53,9 +43,6 @@ pub(crate) async fn generate_xml(spec: &DomainSpec<'_>, group: &TeardownGroup) -
 
 /// Checks that virt-install accepts the extra arguments of a profile, by generating the XML for libvirt's test driver,
 /// which simulates a machine in memory and does not use the host. Disks are not checked: the test driver has none.
-///
-/// # Errors
-/// If virt-install rejects them; the error contains its output.
 pub(crate) async fn check_extra_arguments(
     spec: &DomainSpec<'_>,
     group: &TeardownGroup,
@@ -63,7 +50,6 @@ pub(crate) async fn check_extra_arguments(
     run(group, test_driver_command(spec)?).await.map(drop)
 }
 
-/// The virt-install command for libvirt's test driver.
 fn test_driver_command(spec: &DomainSpec<'_>) -> Result<Vec<String>, ProfileErrorKind> {
     let mut command = Vec::new();
     let mut arguments = virt_install_command(spec)?.into_iter().peekable();
@@ -143,7 +129,6 @@ fn vcpus_value(count: u32, virt_type: VirtType) -> String {
     if virt_type == VirtType::Qemu && count == 1 { "1,maxvcpus=2".to_owned() } else { count.to_string() }
 }
 
-/// The part of virt-install's `--cputune` that pins a guest's CPU to one of the host's.
 fn vcpu_pin(vcpu: u32, host_cpu: u32) -> String {
     format!("vcpupin{vcpu}.vcpu={vcpu},vcpupin{vcpu}.cpuset={host_cpu}")
 }
@@ -152,7 +137,6 @@ fn mebibytes(size: Bytes) -> u64 {
     size.0 >> 20
 }
 
-/// The format's name in QEMU and libvirt.
 pub(crate) fn format_name(format: ImageFormat) -> &'static str {
     match format {
         ImageFormat::Qcow2 => "qcow2",

@@ -10,10 +10,8 @@ use crate::error::ProfileErrorKind;
 use crate::host_context::HostContext;
 use crate::profile::{CpuPinning, GuestsConfig};
 
-/// The huge pages that guests require.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HugePageDemand {
-    /// The size of a page in KiB.
     kibibytes: u64,
     /// The default size of the host in KiB.
     default: Option<u64>,
@@ -22,8 +20,7 @@ pub(super) struct HugePageDemand {
 }
 
 impl HugePageDemand {
-    /// The pages that the user's template requests or, without a template, that pinned guests need. `params` are the
-    /// host's parameters, and `detected` are the parameters that were detected.
+    /// The pages that the user's template requests or, without a template, that pinned guests need.
     pub(super) fn new(
         guests: &GuestsConfig,
         template: Option<&FilledTemplate>,
@@ -41,11 +38,8 @@ impl HugePageDemand {
         Some(Self { kibibytes: kibibytes?, default: detected.hugepage_kb, is_required })
     }
 
-    /// Reserves the pages until the group is torn down. Returns false, with a message, if the host cannot and the guests
-    /// can do without.
-    ///
-    /// # Errors
-    /// If the host cannot, and the guests require them.
+    /// Reserves the pages until the group is torn down. If the host cannot, returns false with a message, or fails if
+    /// the guests require them.
     pub(super) async fn reserve(
         &self,
         sizes: &[GuestSize],

@@ -16,13 +16,11 @@ use crate::error::ProfileErrorKind;
 pub(crate) struct GuestSshKeys {
     folder: Scratch,
     agent: Worker,
-    /// Our public key in the format of `authorized_keys`.
+    /// In the format of `authorized_keys`.
     pub(crate) public: String,
 }
 
-/// A guest's ssh host key.
 pub(crate) struct HostKey {
-    /// The private key in sshd's format.
     pub(crate) private: String,
     pub(crate) public: String,
 }
@@ -43,7 +41,6 @@ impl GuestSshKeys {
         Ok(Self { folder, agent, public })
     }
 
-    /// Removes it.
     pub(crate) async fn close(self) -> Result<(), WorkerError> {
         self.agent.close().await
     }
@@ -78,7 +75,6 @@ impl GuestSshKeys {
         self.append(&self.config(), &block)
     }
 
-    /// ssh's configuration for guests.
     pub(crate) fn config(&self) -> PathBuf {
         self.path("config")
     }

@@ -7,16 +7,13 @@ use wb_model::{Bytes, Nanos};
 /// The log of a guest of ours, recognised by the name of its domain alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuestLog {
-    /// Its file on the host.
     pub path: String,
     pub size: Bytes,
     /// When it was last written to, in seconds since 1970.
     pub written_s: u64,
-    /// Whether the guest runs.
     pub is_running: bool,
 }
 
-/// The logs on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GuestLogs {
     pub logs: Vec<GuestLog>,
@@ -26,7 +23,6 @@ pub struct GuestLogs {
 
 /// The default log folder of the system's libvirt.
 const FOLDER: &str = "/var/log/libvirt/qemu";
-/// Lists the logs in `$1`.
 const LIST: &str = r#"
 folder=$1
 [ -e "$folder" ] || exit 0
@@ -43,18 +39,12 @@ done
 const LIMIT: Nanos = Nanos(60_000_000_000);
 
 /// The logs of our guests on a worker's host, in this folder or in libvirt's default one.
-///
-/// # Errors
-/// If the worker cannot be reached.
 pub async fn guest_logs(worker: &Worker, folder: Option<&str>) -> Result<GuestLogs, WorkerError> {
     let text = shell(worker, ["sh", "-c", LIST, "sh", folder.unwrap_or(FOLDER)].map(str::to_owned).to_vec()).await?;
     Ok(parse(&text))
 }
 
 /// Removes logs, except those of running guests.
-///
-/// # Errors
-/// If the worker cannot be reached.
 pub async fn remove_guest_logs(worker: &Worker, logs: &[GuestLog]) -> Result<(), WorkerError> {
     let paths = logs.iter().filter(|log| !log.is_running).map(|log| log.path.clone());
     shell(worker, ["rm", "-f", "--"].map(str::to_owned).into_iter().chain(paths).collect()).await.map(drop)

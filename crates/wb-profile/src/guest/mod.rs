@@ -39,7 +39,6 @@ use template::FilledTemplate;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of console lines that an error quotes.
 const MAX_CONSOLE_LINES: usize = 12;
-/// Maximum size of a console's output that is read.
 const MAX_CONSOLE_SIZE: Bytes = Bytes(16 << 20);
 
 /// Record of a guest that was created.
@@ -66,13 +65,11 @@ pub struct GuestRecord {
     pub started_in: Nanos,
 }
 
-/// The running guests of a host.
 pub(crate) struct RunningGuests {
     /// Their workers, each with its record and the path of its console on the host.
     pub(crate) all: Vec<(Worker, GuestRecord, String)>,
     /// Their files, removed when this is dropped.
     pub(crate) folder: Scratch,
-    /// The ssh keys and configuration for connecting to them.
     pub(crate) keys: GuestSshKeys,
 }
 
@@ -215,9 +212,7 @@ pub struct PlannedGuest {
 /// Result of checking the guests of a profile without creating any.
 #[derive(Debug, Default)]
 pub(crate) struct GuestPreflight {
-    /// The guests that would be created.
     pub(crate) guests: Vec<PlannedGuest>,
-    /// The errors that prevent it.
     pub(crate) obstacles: Vec<ProfileErrorKind>,
     /// Why they would be emulated in software although that was not requested.
     pub(crate) software: Option<String>,
@@ -226,16 +221,14 @@ pub(crate) struct GuestPreflight {
 }
 
 impl GuestPreflight {
-    /// The value of a check, or none if it failed; the failure is recorded as an obstacle.
+    /// Records a failure as an obstacle.
     fn ok<T>(&mut self, result: Result<T, ProfileErrorKind>) -> Option<T> {
         result.map_err(|reason| self.obstacles.push(reason)).ok()
     }
 }
 
-/// Checks whether the guests of a profile can be created on a host, and describes them.
-///
-/// # Errors
-/// If the host does not respond.
+/// Checks whether the guests of a profile can be created on a host, and describes them. What prevents it is part of the
+/// result.
 pub(crate) async fn preflight(
     guests: &GuestsConfig,
     context: &HostContext<'_>,
@@ -335,8 +328,7 @@ fn placeholder_image(image: &image::ImageSpec) -> BaseImage {
     }
 }
 
-/// Checks a guest's domain definition: the user's XML template, which is returned filled in with dummy paths, or the
-/// extra arguments of virt-install.
+/// Checks the user's XML template, which is returned filled in with dummy paths, or virt-install's extra arguments.
 async fn check_definition(
     spec: &DomainSpec<'_>,
     has_virt_install: bool,
@@ -349,7 +341,6 @@ async fn check_definition(
     }
 }
 
-/// A guest that has been started.
 struct StartedGuest {
     name: WorkerName,
     domain: String,
@@ -372,7 +363,6 @@ impl StartedGuest {
         Err(ProfileErrorKind::NoAddress { guest: self.name.clone(), limit, console: self.console_tail(context).await })
     }
 
-    /// Waits until ssh connects to it.
     async fn connect(
         &self,
         limit: Nanos,
@@ -411,7 +401,6 @@ impl StartedGuest {
         }
     }
 
-    /// The last lines of its console.
     async fn console_tail(&self, context: &HostContext<'_>) -> String {
         last_lines(&String::from_utf8_lossy(&console(context.group.worker(), &self.console).await), MAX_CONSOLE_LINES)
     }
@@ -439,7 +428,6 @@ fn elapsed(since: Instant) -> Nanos {
     Nanos(since.elapsed().as_nanos().try_into().unwrap_or(u64::MAX))
 }
 
-/// Prepares the base image on the host.
 async fn prepare_base(
     guests: &GuestsConfig,
     params: &HostParams,
@@ -459,7 +447,7 @@ fn image(guests: &GuestsConfig, params: &HostParams) -> Result<image::ImageSpec,
     distro.ok_or(ProfileErrorKind::NoDistribution)?.parse().map_err(ProfileErrorKind::NoSuchImage)
 }
 
-/// A folder on the host for guests' files, accessible to libvirt's user.
+/// A folder on the host that libvirt's user can access.
 async fn guest_folder(context: &HostContext<'_>) -> Result<&'static str, ProfileErrorKind> {
     const LIBVIRT_IMAGES: &str = "/var/lib/libvirt/images";
     let exists = run(context.group, ["test", "-d", LIBVIRT_IMAGES]).await;

@@ -20,14 +20,10 @@ pub(crate) struct GuestSize {
     pub(crate) memory: Bytes,
     /// The host's CPUs that its CPUs are pinned to, in order; empty if it may run anywhere.
     pub(crate) pinned: Vec<u32>,
-    /// The NUMA nodes of the pinned CPUs.
     pub(crate) nodes: Vec<u32>,
 }
 
 /// The guests of a profile on a host with these parameters.
-///
-/// # Errors
-/// If the CPUs or the memory do not suffice.
 pub(crate) fn plan_guests(
     guests: &GuestsConfig,
     params: &HostParams,
@@ -84,10 +80,7 @@ pub(crate) fn plan_guests(
     Ok(pinned.map(|cpus| GuestSize { pinned: cpus.to_vec(), nodes: nodes(cpus, facts), ..size.clone() }).collect())
 }
 
-/// The CPUs of a parameter; for a mere number, the first ones, core by core.
-///
-/// # Errors
-/// If one of a list is not online.
+/// The CPUs of a parameter: those of a list, which must all be online; for a mere number, the first ones, core by core.
 fn resolve_cpus(cpus: &CpuSpec, facts: &Facts) -> Result<Vec<u32>, ProfileErrorKind> {
     let online = || facts.cpus.iter().map(|cpu| cpu.id);
     match cpus {

@@ -17,26 +17,20 @@ const NAME: [&str; 2] = ["domain", "name"];
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FilledTemplate {
-    /// The domain's XML.
     pub(crate) xml: String,
     /// The huge pages that back its memory, if it asks for any.
     pub(crate) huge_pages: Option<PageSize>,
 }
 
-/// The size of a domain's huge pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageSize {
     /// The default of its host.
     Default,
-    /// A number of KiB.
     Kibibytes(u64),
 }
 
-/// Fills in a template.
-///
-/// # Errors
-/// If it contains an unknown placeholder, is not well-formed, does not use the guest's name, disk and seed, or cannot
-/// boot the guest's image.
+/// Fills in a template. Fails if it contains an unknown placeholder, is not well-formed, does not use the guest's name,
+/// disk and seed, or cannot boot the guest's image.
 pub(crate) fn fill(spec: &DomainSpec<'_>, template: &HostAsset) -> Result<FilledTemplate, ProfileErrorKind> {
     let invalid = |message: String| ProfileErrorKind::Xml { file: template.name.clone(), message };
     let xml = replace_placeholders(spec, &template.text).map_err(invalid)?;
@@ -104,9 +98,8 @@ fn replace_placeholders(spec: &DomainSpec<'_>, text: &str) -> Result<String, Str
 #[derive(Debug, Default)]
 struct ParsedDomain {
     name: String,
-    /// The paths of the files that are its disks.
     disks: Vec<String>,
-    /// The path of the kernel that it boots; empty if it boots from a disk.
+    /// Empty if it boots from a disk.
     kernel: String,
     initrd: String,
     cmdline: String,
@@ -140,9 +133,6 @@ impl ParsedDomain {
     }
 
     /// Records the file of an element that is a disk's source, and huge pages.
-    ///
-    /// # Errors
-    /// If an attribute of any element is malformed.
     fn record_element(&mut self, element: &BytesStart<'_>, open_elements: &[String]) -> Result<(), String> {
         let mut attributes = Vec::new();
         for attribute in element.attributes() {

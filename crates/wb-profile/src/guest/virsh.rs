@@ -10,10 +10,8 @@ use crate::error::ProfileErrorKind;
 use crate::host::{last_lines, require_program, run};
 use crate::profile::VirtType;
 
-/// The connection URI of the system's libvirt.
 pub(crate) const CONNECTION: &str = "qemu:///system";
 
-/// The setting for IP forwarding.
 const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
 /// The state of a running domain, network or pool.
 const PRESENT: &str = "there";
@@ -30,21 +28,16 @@ case $4 in there) exec virsh -q -c "$1" create "$3" >&2;; esac
 virsh -q -c "$1" destroy "$2" >&2 || ! virsh -q -c "$1" domstate "$2" >/dev/null 2>&1 || exit
 rm -f "/var/log/libvirt/qemu/$2.log" "/var/log/libvirt/qemu/$2.log".[0-9]
 "#;
-/// Prints whether a network runs.
 const NETWORK_STATE_SCRIPT: &str = r#"all=$(virsh -q -c "$1" net-list --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
 /// Starts or stops a network. libvirt's packet filter chains stay, empty: it creates them once and fails if they have
 /// been removed.
 const NETWORK_SCRIPT: &str = r#"case $3 in there) exec virsh -q -c "$1" net-start "$2" >&2;; *) exec virsh -q -c "$1" net-destroy "$2" >&2;; esac"#;
 
-/// Prints whether a pool exists.
 const POOL_STATE_SCRIPT: &str = r#"all=$(virsh -q -c "$1" pool-list --all --name) || exit; printf '%s\n' "$all" | grep -qxF -- "$2" && printf there || printf none"#;
 /// Creates a transient pool for a folder, or removes it.
 const POOL_SCRIPT: &str = r#"case $4 in there) exec virsh -q -c "$1" pool-create-as "$2" dir --target "$3" >&2;; *) exec virsh -q -c "$1" pool-destroy "$2" >&2;; esac"#;
 
 /// Requires that libvirt responds.
-///
-/// # Errors
-/// If it does not, with virsh's output.
 pub(crate) async fn require_libvirt(group: &TeardownGroup) -> Result<(), ProfileErrorKind> {
     require_program(group, "virsh", "libvirt-clients").await?;
     match run(group, ["virsh", "-q", "-c", CONNECTION, "uri"]).await {
@@ -89,9 +82,6 @@ pub(crate) async fn require_network(group: &TeardownGroup, network: &str) -> Res
 }
 
 /// Requires that a network is defined, whether it runs or not.
-///
-/// # Errors
-/// If it is not, with virsh's output.
 pub(crate) async fn require_network_defined(group: &TeardownGroup, network: &str) -> Result<(), ProfileErrorKind> {
     match run(group, ["virsh", "-q", "-c", CONNECTION, "net-info", network]).await {
         Err(ProfileErrorKind::Program { output, .. }) => {
@@ -102,9 +92,6 @@ pub(crate) async fn require_network_defined(group: &TeardownGroup, network: &str
 }
 
 /// Requires that libvirt has an emulator for guests of a type.
-///
-/// # Errors
-/// If it has none, with virsh's output.
 pub(crate) async fn require_emulator(
     group: &TeardownGroup,
     virt: VirtType,

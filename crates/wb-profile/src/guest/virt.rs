@@ -29,11 +29,8 @@ TMPDIR=/var/tmp runuser -u "$user" -- timeout -k 1 "$1" "$3" -accel kvm -cpu hos
 echo "status $?"
 "#;
 
-/// Resolves the requested type of virtualisation; if it is chosen automatically and falls back to emulation, also
-/// returns the reason.
-///
-/// # Errors
-/// If KVM is requested and does not work.
+/// Resolves the requested type of virtualisation. If `auto` falls back to emulation, also returns the reason; fails if
+/// KVM is requested and does not work.
 pub(crate) async fn resolve(
     requested: VirtType,
     arch: &str,
@@ -51,7 +48,7 @@ pub(crate) async fn resolve(
     }
 }
 
-/// The reason why KVM does not work; none if the probe succeeded.
+/// None if the probe succeeded.
 async fn kvm_fault(
     arch: &str,
     emulator: Option<&str>,

@@ -35,7 +35,7 @@ pub struct NotRemoved {
     pub why: String,
 }
 
-/// Lists the cache of a worker's host by name. `cache` is as in [`super::Options`].
+/// Lists the cache of a worker's host by name. `cache` is as in [`super::ImageOptions`].
 pub async fn list(worker: &Worker, cache: Option<&str>) -> Result<Vec<CachedImage>, ImageError> {
     send_request(worker, &ImageRequest::List, cache, &|_| ()).await
 }

@@ -10,15 +10,12 @@ use super::checksums::HashKind;
 /// An image of the catalog for one architecture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogImage {
-    /// Its URL.
     pub url: String,
     /// The URL of the list with its hash.
     pub list: String,
-    /// The kind of hash in that list.
     pub kind: HashKind,
 }
 
-/// One name in the catalog.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CatalogEntry {

@@ -16,7 +16,6 @@ pub enum HashKind {
 }
 
 impl HashKind {
-    /// Its number of hexadecimal digits.
     pub fn digits(self) -> usize {
         match self {
             Self::Sha256 => 64,

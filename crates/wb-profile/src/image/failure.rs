@@ -3,58 +3,26 @@
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos, Quantity};
 
-/// Error in preparing an image on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", tag = "failure")]
 pub enum ImageFailure {
     #[error("no such image for {architecture}: `{image}`")]
     Architecture { image: String, architecture: String },
     #[error("cannot resolve the host name of {url}")]
-    HostUnknown {
-        /// The URL.
-        url: String,
-    },
+    HostUnknown { url: String },
     /// The server cannot be reached, or closes the connection.
     #[error("cannot fetch {url}: {reason}")]
-    Unreachable {
-        /// The URL.
-        url: String,
-        /// The system's error.
-        reason: String,
-    },
-    /// The server responds with an error.
+    Unreachable { url: String, reason: String },
     #[error("cannot fetch {url}: HTTP status {status}")]
-    Status {
-        /// The URL.
-        url: String,
-        status: u16,
-    },
-    /// The download is too slow, or stopped.
+    Status { url: String, status: u16 },
     #[error(
         "cannot fetch {url}: less than {} in {within}; stopped after {}, which are kept",
         format_size(minimum),
         format_size(received)
     )]
-    Stalled {
-        /// The URL.
-        url: String,
-        /// The minimum that was expected.
-        minimum: Bytes,
-        /// The time in which it was expected.
-        within: Nanos,
-        /// The size received so far.
-        received: Bytes,
-    },
+    Stalled { url: String, minimum: Bytes, within: Nanos, received: Bytes },
     #[error("{url} has {kind} {found}, expected {expected}; the download was removed")]
-    Hash {
-        /// The URL.
-        url: String,
-        kind: super::checksums::HashKind,
-        expected: String,
-        /// The actual hash.
-        found: String,
-    },
-    /// The list of hashes does not have the file.
+    Hash { url: String, kind: super::checksums::HashKind, expected: String, found: String },
     #[error("{url} has no {kind} of `{file}`")]
     NotListed {
         /// The URL of the list.
@@ -63,14 +31,7 @@ pub enum ImageFailure {
         file: String,
     },
     #[error("not enough space for {item} in {folder}: {} required, {} free", format_size(required), format_size(free))]
-    NoSpace {
-        /// The item to be stored.
-        item: String,
-        /// The store.
-        folder: String,
-        required: Bytes,
-        free: Bytes,
-    },
+    NoSpace { item: String, folder: String, required: Bytes, free: Bytes },
     #[error("no such program: `{tool}`; the package `{package}` contains it")]
     ToolNotFound { tool: String, package: String },
     #[error("`{tool}` ended with {ending}: {output}")]
@@ -97,13 +58,11 @@ pub enum ImageFailure {
         /// The level of its path that the other user can change, and why.
         reason: String,
     },
-    /// A file that cannot be used.
     #[error("{path}: {why}")]
     File { path: String, why: String },
 }
 
 impl ImageFailure {
-    /// The failure of an operation on a file.
     pub(super) fn file(path: &std::path::Path, error: &std::io::Error) -> Self {
         Self::File { path: path.display().to_string(), why: error.to_string() }
     }

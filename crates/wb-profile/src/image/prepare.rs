@@ -6,7 +6,6 @@ use wb_model::{Nanos, WorkerName};
 use super::request::{ImageProgress, ImageRequest, send_request};
 use super::{BaseImage, ImageFailure, ImageSpec};
 
-/// Options for preparing an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageOptions {
     /// Overrides the host's default cache folder.
@@ -21,16 +20,12 @@ impl Default for ImageOptions {
     }
 }
 
-/// Error in preparing an image on a host.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// An error of the host's agent.
     #[error(transparent)]
     Worker(#[from] WorkerError),
-    /// The image could not be prepared there.
     #[error("on `{worker}`: {failure}")]
     Failed { worker: WorkerName, failure: ImageFailure },
-    /// The process on the host ended without a result.
     #[error("on `{worker}`: the process that prepares images ended with {ending}{}{stderr}", if .stderr.is_empty() { "" } else { ": " })]
     Exited { worker: WorkerName, ending: ExitReason, stderr: String },
     #[error("on `{worker}`: invalid reply from the process that prepares images: {reason}")]
@@ -38,7 +33,6 @@ pub enum ImageError {
 }
 
 impl ImageError {
-    /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
         let Self::Failed { failure, .. } = self else { return None };
         let help = match failure {
@@ -71,10 +65,8 @@ impl ImageError {
 }
 
 /// Prepares an image on a worker's host, from its cache if complete, otherwise by fetching or building it. `report` is
-/// called with the progress about once a second.
-///
-/// # Errors
-/// If it cannot be prepared; the cache then has at most a partial download that can be resumed.
+/// called with the progress about once a second. After a failure the cache has at most a partial download that can be
+/// resumed.
 pub async fn prepare(
     worker: &Worker,
     image: &ImageSpec,
@@ -86,9 +78,6 @@ pub async fn prepare(
 }
 
 /// Checks that an image is available on a worker's host, without fetching or building it.
-///
-/// # Errors
-/// If it is not.
 pub async fn check(worker: &Worker, image: &ImageSpec, options: &ImageOptions) -> Result<(), ImageError> {
     let request = ImageRequest::Check { image: image.clone(), stall: options.stall };
     send_request(worker, &request, options.cache.as_deref(), &|_: &ImageProgress| {}).await

@@ -1,7 +1,7 @@
 //! Protocol between the controller and the process on a host that manages images: one JSON line per message.
 //!
-//! `weighbridge-agent images ORDER` executes an [`Order`] in one process on the host, next to the files that it locks, hashes
-//! and renames. It writes [`Word`]s as lines; the last one is the result.
+//! `weighbridge-agent images REQUEST` executes an [`ImageRequest`] in one process on the host, next to the files that
+//! it locks, hashes and renames. It writes [`ImageEvent`]s as lines; the last one is the result.
 
 use std::fmt;
 
@@ -36,11 +36,10 @@ pub(super) const CACHE_VARIABLE: &str = "WEIGHBRIDGE_CACHE";
 /// Time limit of a request; stalled downloads fail earlier.
 const REQUEST_TIMEOUT: Nanos = Nanos(6 * 3_600_000_000_000);
 
-/// A request to the cache of a host.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum ImageRequest {
-    /// Prepare an image; returns a [`super::Base`].
+    /// Prepare an image; returns a [`super::BaseImage`].
     Prepare {
         image: ImageSpec,
         /// How long a download may stall.
@@ -52,9 +51,9 @@ pub enum ImageRequest {
         /// Time limit for a server's response.
         stall: Nanos,
     },
-    /// List the cache; returns a list of [`super::cache::Entry`].
+    /// List the cache; returns a list of [`super::cache::CachedImage`].
     List,
-    /// Remove unused entries by name; returns a list of [`super::cache::Left`].
+    /// Remove unused entries by name; returns a list of [`super::cache::NotRemoved`].
     Remove { names: Vec<String> },
 }
 
@@ -68,19 +67,15 @@ pub enum ImageEvent {
     Failed(ImageFailure),
 }
 
-/// Progress of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum ImageProgress {
     /// Waiting for another process that creates the same image.
     Waiting,
-    /// Downloading.
     Fetching {
-        /// The URL.
         url: String,
-        /// Size received so far.
         received: Bytes,
-        /// Total size, if the server reports it.
+        /// None if the server does not report it.
         total: Option<Bytes>,
     },
     Step {

@@ -15,7 +15,6 @@ pub struct SeedConfig<'a> {
     pub hostname: &'a str,
     /// The public key that may log in as root, in OpenSSH's one-line format.
     pub authorized_key: &'a str,
-    /// The host key of its ssh server.
     pub host_key: HostKey<'a>,
     /// The MAC addresses of the network devices to configure by DHCP. If empty, DHCP is for all devices whose names
     /// start with `e`; Red Hat's systems do not support that pattern.
@@ -25,9 +24,9 @@ pub struct SeedConfig<'a> {
 /// An ed25519 key pair in OpenSSH's format.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HostKey<'a> {
-    /// The private key, several lines.
+    /// Several lines.
     pub private: &'a str,
-    /// The public key, one line.
+    /// One line.
     pub public: &'a str,
 }
 
@@ -37,7 +36,6 @@ impl std::fmt::Debug for HostKey<'_> {
     }
 }
 
-/// Invalid configuration of a guest.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     #[error("invalid host name `{0}`: expected at most 63 letters, digits and hyphens, without a hyphen at either end")]
@@ -46,7 +44,6 @@ pub enum SeedError {
     Key(&'static str),
     #[error("invalid MAC address `{0}`: expected the form 52:54:00:12:34:56")]
     Mac(String),
-    /// The volume could not be written.
     #[error("cannot write the seed volume: {0}")]
     Volume(#[from] std::io::Error),
 }
@@ -54,16 +51,12 @@ pub enum SeedError {
 const LABEL: [u8; 11] = *b"CIDATA     ";
 /// An arbitrary volume ID; the volume is identified by its label.
 const VOLUME_ID: u32 = 0x5742_0001;
-/// Minimum size of a volume in bytes.
+/// In bytes.
 const MIN_VOLUME_SIZE: usize = 1 << 20;
 /// Space for the file system's metadata and slack in bytes.
 const SLACK: usize = 256 << 10;
 
 impl SeedConfig<'_> {
-    /// The content of the volume.
-    ///
-    /// # Errors
-    /// If the configuration is invalid.
     pub fn volume(&self) -> Result<Vec<u8>, SeedError> {
         self.validate()?;
         let files = self.files();

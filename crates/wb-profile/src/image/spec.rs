@@ -79,17 +79,14 @@ pub struct BuiltImage {
     pub size: Bytes,
 }
 
-/// Invalid specification of an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseImageError {
-    /// A name that is not in the catalog.
     #[error(
         "unknown image `{}`: expected one of {}, a release such as `built:bookworm`, a path with `/`, or a URL with its SHA-256",
         .0,
         catalog::names().collect::<Vec<_>>().join(", ")
     )]
     Unknown(String),
-    /// A URL without a hash to verify the download.
     #[error("missing SHA-256 of `{0}`: expected `{0}#sha256=DIGITS`, or {{\"url\": …, \"sha256\": …}}")]
     NoHash(String),
     #[error("invalid SHA-256 `{0}`: expected 64 hexadecimal digits")]
@@ -104,7 +101,6 @@ pub enum ParseImageError {
     Release(String),
     #[error("invalid package name `{0}`")]
     Package(String),
-    /// A disk size out of range.
     #[error("invalid size {0} of a built image: expected 1g to 16t")]
     Size(Bytes),
     #[error("`kernel`, `initrd` and `arguments` must be given together or not at all")]
@@ -113,7 +109,6 @@ pub enum ParseImageError {
     Shape(String),
 }
 
-/// The release that is built by default.
 const DEFAULT_RELEASE: &str = "bookworm";
 
 fn disk_size() -> Bytes {
@@ -213,7 +208,7 @@ impl ImageSpec {
         }
     }
 
-    /// Returns the image if it is valid.
+    /// Returns the image, normalised, if it is valid.
     fn validated(mut self) -> Result<Self, ParseImageError> {
         match &mut self {
             Self::Named(CatalogName { name }) if catalog::names().all(|listed| listed != name.as_str()) => {

@@ -14,7 +14,6 @@ use super::{ProvisionReport, limit_or_default, parse_params};
 use crate::controller::{Controller, ControllerProgram, ProgramOutput};
 
 const NAME: &str = "ansible";
-/// The program that runs playbooks.
 pub(super) const PROGRAM: &str = "ansible-playbook";
 /// Debian's package with it.
 pub(super) const PACKAGE: &str = "ansible-core";
@@ -34,7 +33,6 @@ impl Ansible {
         parse_params(NAME, value)
     }
 
-    /// Reads the playbook.
     pub(super) fn text(&self) -> Result<Vec<u8>, ParseProvisionerError> {
         let path = || self.playbook.display().to_string();
         std::fs::read(&self.playbook)
@@ -99,7 +97,6 @@ impl Ansible {
     }
 }
 
-/// The hosts in the format of an Ansible inventory.
 fn inventory(targets: &[ProvisionTarget], ssh_config: Option<&Path>) -> Value {
     let entry = |target: &ProvisionTarget| {
         let mut vars = Map::new();

@@ -2,21 +2,14 @@
 
 use wb_agent::WorkerError;
 
-/// Invalid specification of a provisioner.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseProvisionerError {
     #[error("invalid provisioner `{0}`: expected NAME or NAME:{{JSON}}, such as command:{{\"command\": \"…\"}}")]
     Name(String),
     #[error("invalid parameters of provisioner `{name}`: {reason}")]
-    Json {
-        /// The name of the provisioner.
-        name: String,
-        /// The system's error.
-        reason: String,
-    },
+    Json { name: String, reason: String },
     #[error("unknown placeholder `{}`: expected one of {}", .0, super::target::Placeholder::all())]
     Place(String),
-    /// A command that cannot be split into words.
     #[error("invalid command `{0}`: it is empty, or a quote is not closed")]
     Command(String),
     #[error("cannot read the playbook {path}: {reason}")]
@@ -26,26 +19,18 @@ pub enum ParseProvisionerError {
 /// Error that prevents a provisioner from running.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvisionError {
-    /// Its program is not installed on this machine.
     #[error("the provisioner `{name}` requires `{program}`, which is not in PATH")]
     Missing {
-        /// The name of the provisioner.
         name: String,
         program: String,
         /// The package that contains it, if known.
         package: Option<&'static str>,
     },
-    /// Its program could not be started.
     #[error("cannot run the provisioner `{name}`: {source}")]
-    Worker {
-        /// The name of the provisioner.
-        name: String,
-        source: Box<WorkerError>,
-    },
+    Worker { name: String, source: Box<WorkerError> },
 }
 
 impl ProvisionError {
-    /// A hint on how to resolve the error, if there is one.
     pub fn help(&self) -> Option<String> {
         match self {
             Self::Missing { package: Some(package), .. } => {

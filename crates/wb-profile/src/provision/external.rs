@@ -17,34 +17,21 @@ use crate::controller::{Controller, ControllerProgram, ProgramOutput};
 /// The version of the contract.
 const CONTRACT: u32 = 1;
 
-/// The parameters for the executable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExternalProvisioner {
     params: Value,
     limit: Nanos,
 }
 
-/// An event that the executable prints.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum ProvisionerEvent {
-    /// A message for the user.
-    Message {
-        text: String,
-        host: Option<WorkerName>,
-    },
-    Done {
-        host: WorkerName,
-    },
-    /// A host could not be provisioned.
-    Failed {
-        host: WorkerName,
-        reason: String,
-    },
+    Message { text: String, host: Option<WorkerName> },
+    Done { host: WorkerName },
+    Failed { host: WorkerName, reason: String },
 }
 
 impl ExternalProvisioner {
-    /// The file name of a provisioner's executable.
     pub(super) fn program(name: &str) -> String {
         format!("weighbridge-provision-{name}")
     }
@@ -102,7 +89,6 @@ fn host_results(ended: &ProgramOutput, targets: &[ProvisionTarget]) -> BTreeMap<
     targets.iter().map(|target| (target.name.clone(), host_result(&target.name))).collect()
 }
 
-/// Parses the executable's output into results of hosts.
 fn parse_events(
     stdout: &[u8],
     targets: &[ProvisionTarget],

@@ -27,7 +27,6 @@ pub use target::{ProvisionTarget, RequiredFacts};
 
 use crate::controller::Controller;
 
-/// Default time limit of a provisioner.
 const DEFAULT_LIMIT: Nanos = Nanos(30 * 60 * 1_000_000_000);
 
 /// A provisioner with its parameters.
@@ -47,10 +46,8 @@ enum ProvisionerKind {
     External(ExternalProvisioner),
 }
 
-/// The results of a provisioner.
 #[derive(Debug)]
 pub struct ProvisionReport {
-    /// The result for each host.
     pub hosts: BTreeMap<WorkerName, Result<(), String>>,
     /// The output for one host, or for all together.
     pub logs: Vec<(Option<WorkerName>, Vec<u8>)>,
@@ -66,10 +63,7 @@ impl Provisioner {
         }
     }
 
-    /// Requires that its program is installed on this machine; a program whose name has placeholders is not checked.
-    ///
-    /// # Errors
-    /// If there is no such program.
+    /// Requires that its program is installed here. A program whose name has placeholders is not checked.
     pub fn require_program(&self) -> Result<(), ProvisionError> {
         let (program, package) = match &self.kind {
             ProvisionerKind::PerHost(per_host) => (per_host.program(), None),
@@ -82,15 +76,11 @@ impl Provisioner {
         }
     }
 
-    /// Hash of its name, parameters and playbook, which identifies it.
     pub fn sha256(&self) -> &Sha256 {
         &self.sha256
     }
 
-    /// Provisions hosts. `report` is called with messages for the user.
-    ///
-    /// # Errors
-    /// If its program is not installed or cannot be run.
+    /// Provisions hosts; `report` is called with messages for the user.
     pub async fn run(
         &self,
         controller: &Controller,
@@ -149,7 +139,6 @@ impl fmt::Display for Provisioner {
     }
 }
 
-/// Parses a provisioner's parameters.
 fn parse_params<T: serde::de::DeserializeOwned>(name: &str, params: Value) -> Result<T, ParseProvisionerError> {
     serde_json::from_value(params).map_err(|error| ParseProvisionerError::Json {
         name: name.to_owned(),
@@ -157,7 +146,6 @@ fn parse_params<T: serde::de::DeserializeOwned>(name: &str, params: Value) -> Re
     })
 }
 
-/// The requested time limit, or the default.
 fn limit_or_default(requested: Option<Nanos>) -> Nanos {
     requested.unwrap_or(DEFAULT_LIMIT)
 }

@@ -13,15 +13,11 @@ pub struct ProvisionTarget {
     pub name: WorkerName,
     /// Its address for ssh; `localhost` for this machine.
     pub address: String,
-    /// The user for ssh, if known.
     pub user: Option<String>,
-    /// The port for ssh, if known.
     pub port: Option<u16>,
     /// Whether it is this machine, which is not reached over ssh.
     pub local: bool,
-    /// Its distribution, if known.
     pub distro: Option<String>,
-    /// Its parameters from the inventory and the command line.
     pub params: HostParams,
 }
 
@@ -46,7 +42,6 @@ pub(super) enum Placeholder {
 }
 
 impl ProvisionTarget {
-    /// A host reached over ssh.
     pub fn remote(host: &Host) -> Self {
         Self {
             name: host.name.clone(),
@@ -59,13 +54,11 @@ impl ProvisionTarget {
         }
     }
 
-    /// This machine, under a name.
     pub fn local(name: WorkerName, params: HostParams) -> Self {
         let distro = params.distro.clone();
         Self { name, address: "localhost".to_owned(), user: None, port: None, local: true, distro, params }
     }
 
-    /// The required facts that are missing.
     pub fn missing_facts(&self, required: RequiredFacts) -> RequiredFacts {
         RequiredFacts {
             login: required.login && (self.user.is_none() || self.port.is_none()),
@@ -73,7 +66,7 @@ impl ProvisionTarget {
         }
     }
 
-    /// The value of a property; none if it is unknown.
+    /// None if the property is unknown.
     pub(super) fn value(&self, placeholder: Placeholder) -> Option<String> {
         match placeholder {
             Placeholder::Host => Some(self.address.clone()),
@@ -96,12 +89,10 @@ impl Placeholder {
         ("distro", Self::Distro),
     ];
 
-    /// A list of all placeholders for messages.
     pub(super) fn all() -> String {
         Self::ALL.map(|(name, _)| format!("%({name})s")).join(", ")
     }
 
-    /// The placeholder in a command.
     pub(super) fn placeholder(self) -> String {
         let name = Self::ALL.iter().find(|(_, place)| *place == self).map_or("", |(name, _)| name);
         format!("%({name})s")

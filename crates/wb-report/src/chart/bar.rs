@@ -17,24 +17,20 @@ pub(super) const HEIGHT: f64 = 18.0;
 const MIN_SPAN: f64 = 0.1;
 
 impl SummaryBars {
-    /// Creates a scale for these summaries.
     pub(crate) fn new<'a>(unit: &Unit, summaries: impl IntoIterator<Item = &'a Summary>) -> Self {
         let values = summaries.into_iter().flat_map(extent);
         Self { scale: Scale::fit(unit, values, MIN_SPAN).with_range(4.0, WIDTH - 4.0) }
     }
 
-    /// Whether the scale is logarithmic.
     pub(crate) fn is_log(&self) -> bool {
         self.scale.is_log()
     }
 
-    /// Draws the scale under the last bar.
     pub(crate) fn axis(&self) -> String {
         draw_axis(&self.scale)
     }
 }
 
-/// Draws a scale under the bars that share it.
 pub(super) fn draw_axis(scale: &Scale) -> String {
     let (ticks, unit) = scale.ticks(4);
     let mut body = vec![Element::line("axis", (4.0, 1.0), (WIDTH - 4.0, 1.0))];
@@ -53,7 +49,6 @@ pub(super) fn draw_axis(scale: &Scale) -> String {
     small_svg(&format!("{kind} of the bars above"), body)
 }
 
-/// Draws the bar of one cell.
 pub(crate) fn summary_bar(bars: &SummaryBars, summary: &Summary, description: &str) -> String {
     let x = |value| bars.scale.position(value);
     let middle = HEIGHT / 2.0;
@@ -69,7 +64,6 @@ pub(crate) fn summary_bar(bars: &SummaryBars, summary: &Summary, description: &s
     small_svg(description, body)
 }
 
-/// An SVG of a bar's size with a description.
 pub(super) fn small_svg(description: &str, body: Vec<Element>) -> String {
     let svg = Element::new("svg")
         .with_attribute("class", "chart")

@@ -14,32 +14,27 @@ use crate::phrasing;
 pub struct BoxPlot {
     pub title: String,
     pub unit: Unit,
-    /// The boxes, from the top.
+    /// From the top.
     pub rows: Vec<BoxRow>,
-    /// Reference lines across all boxes.
     pub reference_lines: Vec<ReferenceLine>,
-    /// The range of the scale; by default it fits all values. Values outside are drawn at its ends, with an arrow.
+    /// The range of the scale; `None` fits all values. Values outside are drawn at its ends, with an arrow.
     pub span: Option<(f64, f64)>,
-    /// A note below the chart.
     pub note: Option<String>,
 }
 
-/// One box.
 #[derive(Debug, Clone)]
 pub struct BoxRow {
-    /// A heading for this box and those below it, on a line of its own.
+    /// A heading above this box, on a line of its own, for it and those below.
     pub heading: Option<String>,
     pub label: String,
-    /// The statistics to draw.
     pub summary: Summary,
     pub dots: Vec<SampleDot>,
-    /// A reference value, drawn as a line across this box alone.
+    /// A value drawn as a line across this box alone.
     pub reference: Option<f64>,
-    /// How many values are below and above the scale, which are named at its ends.
+    /// How many values are below and above the scale; they are named at its ends.
     pub beyond: [usize; 2],
 }
 
-/// A reference value drawn as a labelled line across all boxes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReferenceLine {
     pub label: String,
@@ -53,7 +48,6 @@ const AXIS: f64 = 30.0;
 const MIN_SPAN: f64 = 0.01;
 
 impl BoxPlot {
-    /// A plot with boxes alone.
     pub fn new(title: String, unit: Unit, rows: Vec<BoxRow>) -> Self {
         Self { title, unit, rows, reference_lines: Vec::new(), span: None, note: None }
     }
@@ -91,7 +85,6 @@ impl BoxPlot {
 }
 
 impl BoxRow {
-    /// A box without samples and reference.
     pub fn new(label: String, summary: Summary) -> Self {
         Self { heading: None, label, summary, dots: Vec::new(), reference: None, beyond: [0; 2] }
     }
@@ -178,7 +171,7 @@ impl ReferenceLine {
     }
 }
 
-/// Draws the labels of reference lines above them without overlap; also returns where the boxes start below.
+/// Draws the labels of reference lines above the boxes without overlap; also returns where the boxes start.
 fn line_labels(lines: &[ReferenceLine], scale: &Scale, width: f64) -> (Vec<Element>, f64) {
     let mut sorted: Vec<(f64, &str)> =
         lines.iter().map(|line| (scale.position(line.value), line.label.as_str())).collect();
@@ -231,7 +224,6 @@ fn draw_box(row: &BoxRow, scale: &Scale, middle: f64) -> Vec<Element> {
     body
 }
 
-/// Draws the values of the grid lines and their unit below the boxes.
 fn draw_axis(
     scale: &Scale,
     (ticks, unit): &(Vec<Tick>, String),

@@ -3,19 +3,17 @@
 use super::element::Element;
 use super::{Chart, Drawing, text_width, truncate_to_width};
 
-/// Stacked bars on one scale.
 #[derive(Debug, Clone)]
 pub(crate) struct CountsChart {
     pub(crate) title: String,
-    /// The bars, from the top.
+    /// From the top.
     pub(crate) rows: Vec<CountRow>,
 }
 
-/// One bar.
 #[derive(Debug, Clone)]
 pub(crate) struct CountRow {
     pub(crate) label: String,
-    /// The parts from the left: the kind's CSS class and name, and its count.
+    /// From the left: the kind's CSS class, its name and its count.
     pub(crate) parts: Vec<(&'static str, &'static str, usize)>,
 }
 
@@ -82,7 +80,6 @@ impl CountRow {
     }
 }
 
-/// Draws the symbol of a kind for a legend.
 pub(crate) fn count_key(class: &'static str) -> String {
     Element::rect(class, (1.0, 1.0), (11.0, 11.0)).into_legend_symbol()
 }

@@ -7,11 +7,10 @@ use super::element::{Element, format_pixels};
 use super::scale::Scale;
 use super::{Chart, Drawing, truncate_to_width};
 
-/// A chart of several curves.
 #[derive(Debug, Clone, Copy)]
 pub struct CurveChart<'a>(pub &'a CurveSet);
 
-/// A position on the horizontal axis that is marked, with its label.
+/// A labelled mark on the horizontal axis.
 #[derive(Debug, Clone)]
 pub(crate) struct KneeMark {
     pub(crate) x: f64,
@@ -46,7 +45,6 @@ impl Chart for CurveChart<'_> {
 }
 
 impl CurveChart<'_> {
-    /// Draws it with a vertical line at a position.
     pub(crate) fn draw_with_mark(&self, width: f64, mark: Option<&KneeMark>) -> Drawing {
         let curve = self.0;
         let height = (width * 0.44).clamp(210.0, 320.0);
@@ -102,13 +100,12 @@ impl CurveChart<'_> {
     }
 }
 
-/// The names of the quantities of both axes.
 pub(super) struct AxisNames<'a> {
     pub(super) x: &'a str,
     pub(super) y: &'a str,
 }
 
-/// Draws both axes of a chart whose lower right corner is given.
+/// Draws both axes; the position is the lower right corner of the chart.
 pub(super) fn draw_axes(x: &Scale, y: &Scale, names: AxisNames<'_>, (right, bottom): (f64, f64)) -> Vec<Element> {
     let mut body = Vec::new();
     let (ticks, unit) = y.ticks(5);
@@ -165,8 +162,7 @@ pub(super) fn path_data(points: impl IntoIterator<Item = (f64, f64)>) -> String 
     d
 }
 
-/// Draws a point of a line. Shapes and colours repeat after [`STYLES`] lines, which only the dashes of the curves then tell
-/// apart.
+/// Draws a point of a line. Shapes and colours repeat after [`STYLES`] lines; only dashes distinguish curves beyond.
 fn draw_point(
     point: &SummaryPoint,
     x: &Scale,

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// An SVG element with attributes and children.
 #[derive(Debug, Clone)]
 pub(crate) struct Element {
     name: &'static str,
@@ -17,12 +16,10 @@ enum Node {
 }
 
 impl Element {
-    /// An empty element.
     pub(crate) fn new(name: &'static str) -> Self {
         Self { name, attributes: Vec::new(), children: Vec::new() }
     }
 
-    /// A line from one point to another.
     pub(crate) fn line(class: &'static str, from: (f64, f64), to: (f64, f64)) -> Self {
         let ends = [("x1", from.0), ("y1", from.1), ("x2", to.0), ("y2", to.1)];
         ends.into_iter().fold(Self::new("line").with_attribute("class", class), |line, (name, value)| {
@@ -30,7 +27,7 @@ impl Element {
         })
     }
 
-    /// A rectangle between two opposite corners, in any order.
+    /// Creates a rectangle between two opposite corners, in any order.
     pub(crate) fn rect(class: impl Into<String>, first: (f64, f64), second: (f64, f64)) -> Self {
         let origin = [("x", first.0.min(second.0)), ("y", first.1.min(second.1))];
         let sizes = [("width", (first.0 - second.0).abs()), ("height", (first.1 - second.1).abs())];
@@ -39,25 +36,22 @@ impl Element {
         })
     }
 
-    /// A circle around a point.
     pub(crate) fn circle(class: impl Into<String>, (x, y): (f64, f64), radius: f64) -> Self {
         let circle = Self::new("circle").with_attribute("class", class).with_coordinate("cx", x);
         circle.with_coordinate("cy", y).with_coordinate("r", radius)
     }
 
-    /// A path with this data.
     pub(crate) fn path(class: impl Into<String>, data: impl Into<String>) -> Self {
         Self::new("path").with_attribute("class", class).with_attribute("d", data)
     }
 
-    /// A text whose baseline starts, is centred or ends at a point.
+    /// Creates a text at a point; `anchor` is where on its baseline the point is: `start`, `middle` or `end`.
     pub(crate) fn text(anchor: &'static str, position: (f64, f64), text: &str) -> Self {
         let empty = Self::new("text").with_coordinate("x", position.0).with_coordinate("y", position.1);
         let anchored = if anchor == "start" { empty } else { empty.with_attribute("text-anchor", anchor) };
         anchored.with_text(text)
     }
 
-    /// Adds an attribute.
     pub(crate) fn with_attribute(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.attributes.push((name, value.into()));
         self
@@ -69,19 +63,17 @@ impl Element {
         self.with_attribute(name, text)
     }
 
-    /// Adds a text.
     pub(crate) fn with_text(mut self, text: &str) -> Self {
         self.children.push(Node::Text(text.to_owned()));
         self
     }
 
-    /// Adds child elements.
     pub(crate) fn with_children(mut self, elements: impl IntoIterator<Item = Self>) -> Self {
         self.children.extend(elements.into_iter().map(Node::Element));
         self
     }
 
-    /// Renders it as a symbol of twelve by twelve pixels for a legend.
+    /// Renders the element as a symbol of 12 by 12 pixels for a legend.
     pub(crate) fn into_legend_symbol(self) -> String {
         Self::new("svg")
             .with_attribute("class", "chart key")
@@ -93,14 +85,12 @@ impl Element {
             .to_string()
     }
 
-    /// Adds a tooltip.
     pub(crate) fn with_title(self, text: &str) -> Self {
         self.with_children([Self::new("title").with_text(text)])
     }
 }
 
-/// Formats a coordinate, rounded to a tenth of a pixel; values that are not finite become 0 so that the chart stays
-/// valid.
+/// Rounds a coordinate to a tenth of a pixel; values that are not finite become 0 so that the chart stays valid.
 pub(crate) fn format_pixels(value: f64) -> String {
     let rounded = if value.is_finite() { (value * 10.0).round() / 10.0 + 0.0 } else { 0.0 };
     rounded.to_string()

@@ -6,26 +6,24 @@ use super::element::{Element, format_pixels};
 use super::scale::Scale;
 use super::{Chart, Drawing, text_width, truncate_to_width};
 
-/// Differences in percent, on one scale.
 #[derive(Debug, Clone)]
 pub(crate) struct ForestPlot {
     pub(crate) title: String,
-    /// The rows, from the top.
+    /// From the top.
     pub(crate) rows: Vec<ForestRow>,
 }
 
-/// A difference in percent.
 #[derive(Debug, Clone)]
 pub(crate) struct ForestRow {
     pub(crate) label: String,
-    /// Which direction is better, beside the label; empty if neither is.
+    /// The better direction, beside the label; empty if neither is.
     pub(crate) better: &'static str,
-    /// The CSS class of its verdict, and the verdict in words.
+    /// The CSS class of the verdict, and the verdict in words.
     pub(crate) verdict: (&'static str, &'static str),
-    /// None if there is nothing to compare. May be infinite.
+    /// `None` if there is nothing to compare. May be infinite.
     pub(crate) estimate: Option<f64>,
     pub(crate) interval: Option<(f64, f64)>,
-    /// Whether the interval is by the samples alone, which is drawn thinner.
+    /// Whether the interval is of the samples alone, which is drawn thinner.
     pub(crate) by_samples: bool,
     /// The shaded area around zero.
     pub(crate) negligible: (f64, f64),
@@ -36,7 +34,8 @@ const ROW: f64 = 24.0;
 const NAME_LINE: f64 = 15.0;
 const AXIS: f64 = 22.0;
 const GAP: f64 = 12.0;
-/// The scale reaches at most so many times beyond the estimates, so that one wide interval does not flatten the others.
+/// How many times farther than the estimates the scale may reach, so that one wide interval does not flatten the
+/// others.
 const MAX_REACH: f64 = 5.0;
 
 impl Chart for ForestPlot {
@@ -126,14 +125,13 @@ impl ForestRow {
     }
 }
 
-/// An arrow at the end of an interval that reaches beyond the scale.
+/// Draws an arrow at the end of an interval that reaches beyond the scale.
 fn arrow((x, y): (f64, f64), length: f64) -> Element {
     let [tip, base] = [x + length, x].map(format_pixels);
     let [top, middle, bottom] = [y - 5.0, y, y + 5.0].map(format_pixels);
     Element::path("beyond", format!("M{base} {top}L{tip} {middle}L{base} {bottom}"))
 }
 
-/// The scale below the rows.
 fn axis(scale: &Scale, top: f64, (left, right): (f64, f64)) -> Vec<Element> {
     let (ticks, unit) = scale.ticks(if right - left > 400.0 { 8 } else { 4 });
     let mut body = vec![Element::line("axis", (left, top), (right, top))];

@@ -13,32 +13,26 @@ pub struct HeatMap {
     /// What the rows are, such as `dialer`.
     pub row_axis: String,
     pub column_axis: String,
-    /// Names of rows, from the top.
+    /// From the top.
     pub rows: Vec<String>,
     pub columns: Vec<String>,
     pub panels: Vec<HeatPanel>,
-    /// What the darkest colour is: the highest value, and whether it is the best.
     pub hue: HeatHue,
 }
 
-/// Colour of a heat map.
+/// What the darkest colour of a heat map stands for: the highest value, which is the best or the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeatHue {
-    /// Dark is high, and high is good.
     Rate,
-    /// Dark is high, and high is bad.
     Time,
 }
 
-/// One panel of a heat map.
 #[derive(Debug, Clone)]
 pub struct HeatPanel {
     pub title: String,
-    /// The known figures of each pair, by row and column.
     pub cells: Vec<Vec<HeatCell>>,
 }
 
-/// A cell of a panel.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HeatCell {
     Value {
@@ -46,13 +40,11 @@ pub enum HeatCell {
         value: f64,
         tooltip: String,
     },
-    /// Not measured, with a word and the reason.
     Missing {
-        /// `fail`, `invalid`
+        /// `fail` or `invalid`.
         word: &'static str,
         tooltip: String,
     },
-    /// No such pair.
     Absent,
 }
 
@@ -65,7 +57,6 @@ const LEGEND: f64 = 50.0;
 /// Cosine and sine of the angle of column names that do not fit horizontally.
 const SLANT: (f64, f64) = (0.766, 0.643);
 
-/// The positions that all panels share.
 struct Layout {
     label: f64,
     cell: f64,
@@ -170,7 +161,6 @@ impl HeatMap {
         }
     }
 
-    /// The unit, what dark means, and the names of both axes.
     fn legend(&self) -> [String; 2] {
         let (_, suffix) = self.unit.readable(self.range().1);
         let meaning = match self.hue {

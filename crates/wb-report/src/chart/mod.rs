@@ -1,9 +1,9 @@
 //! SVG charts for pages and image files.
 //!
-//! The charts do not use plotters (evaluated: 0.3 with its SVG backend): it writes colours into the shapes and rounds
-//! positions to whole pixels, so that charts cannot adapt to a dark page, and has no classes, accessible titles and
-//! descriptions, or tooltips. The few shapes needed here fit in one short file. A chart is drawn for each width instead
-//! of being scaled, so that its text stays readable on a phone.
+//! The charts do not use plotters (evaluated: 0.3 with its SVG backend). It writes colours into the shapes and rounds
+//! positions to whole pixels, so that charts cannot adapt to a dark page; it has no classes, accessible titles and
+//! descriptions, or tooltips. A chart is drawn for each width instead of being scaled, so that its text stays readable
+//! on a phone.
 //!
 //! Start with [`Chart`] and [`svg`].
 
@@ -49,11 +49,10 @@ pub(crate) const CSS: &str = include_str!("chart.css");
 
 /// A chart that can be drawn at any width.
 pub trait Chart {
-    /// A short title.
     fn title(&self) -> String;
-    /// A description of its content for screen readers.
+    /// For screen readers.
     fn description(&self) -> String;
-    /// Draws it for a width in pixels.
+    /// Draws the chart for a width in pixels.
     fn draw(&self, width: f64) -> Drawing;
 }
 
@@ -80,11 +79,11 @@ pub fn svg(chart: &dyn Chart, width: f64) -> String {
     format!("{}\n", root.with_children([style, background, name.with_attribute("class", "name"), body]))
 }
 
-/// Margin around a chart in a file in pixels. [`NAME`] is the height of its title.
+/// Margin around a chart in a file, in pixels. [`NAME`] is the height of its title.
 const MARGIN: f64 = 16.0;
 const TITLE_HEIGHT: f64 = 26.0;
 
-/// Renders a chart for a page that includes [`CSS`]. `id` is unique within the page.
+/// Renders a chart for a page that includes [`CSS`]. `id` must be unique within the page.
 pub(crate) fn inline(chart: &dyn Chart, width: f64, id: &str) -> String {
     let drawing = chart.draw(width);
     root(chart, &drawing, id).with_children(drawing.body).to_string()
@@ -111,7 +110,7 @@ fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.56
 }
 
-/// Replaces the hyphens before digits by minus signs.
+/// Replaces hyphens before digits by minus signs.
 fn with_minus(text: &str) -> String {
     let parts =
         text.split('-').enumerate().map(|(index, part)| match part.starts_with(|next: char| next.is_ascii_digit()) {
@@ -122,7 +121,6 @@ fn with_minus(text: &str) -> String {
     parts.collect()
 }
 
-/// Truncates a text to a width in pixels.
 fn truncate_to_width(text: &str, size: f64, width: f64) -> String {
     if text_width(text, size) <= width {
         return text.to_owned();

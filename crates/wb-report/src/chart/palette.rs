@@ -24,7 +24,6 @@ pub(crate) const PALETTE: [(&str, &str, &str); 17] = [
     ("line-3", "#a04f83", "#dd9cc4"),
 ];
 
-/// The palette as CSS variables.
 pub(crate) fn css_variables() -> String {
     let declarations = |pick: fn(&(&str, &'static str, &'static str)) -> &'static str| -> String {
         PALETTE.iter().map(|colour| format!("--{}:{};", colour.0, pick(colour))).collect()

@@ -1,8 +1,8 @@
 //! Documents of text and charts, in PDF.
 //!
-//! A chart is drawn as SVG, like for pages and images, and its shapes are written as vectors. Its texts become shapes,
-//! too, so that no font is embedded. The conversion knows what our charts use: paths, colours, opacity, dashes and
-//! transforms. svg2pdf and krilla (evaluated: 0.13 and 0.8) convert any SVG, but with another version of usvg, and a
+//! A chart is drawn as SVG, as for pages and images, and its shapes are written as vectors. Texts become shapes, too,
+//! so that no font is embedded. The conversion supports what our charts use: paths, colours, opacity, dashes and
+//! transforms. svg2pdf and krilla (evaluated: 0.13 and 0.8) convert any SVG, but need another version of usvg, and a
 //! newer compiler than the one that is required.
 
 use pdf_writer::{Content, Finish, Name, Pdf, Rect, Ref, Str};
@@ -15,27 +15,22 @@ use super::{Chart, svg};
 /// A4 in points.
 const PAGE: (f32, f32) = (595.0, 842.0);
 const MARGIN: f32 = 36.0;
-/// Charts side by side, and the gap between them.
 const COLUMNS: usize = 2;
 const GAP: f32 = 12.0;
 /// Width in pixels for which a chart is drawn.
 const CHART_WIDTH: f64 = 420.0;
-/// Text of documents: a font that every reader has.
+/// Size of the text, whose font every reader has.
 const FONT_SIZE: f32 = 6.5;
 const LEADING: f32 = 8.5;
-/// Width of a character, relative to the size of the font.
+/// Width of a character, relative to the font size.
 const CHARACTER: f32 = 0.6;
 const FONT: Name<'static> = Name(b"F");
 
-/// Error of rendering a chart as PDF: its SVG cannot be parsed, a bug of this program.
+/// The SVG of a chart cannot be parsed: a bug of this program.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot parse the chart: {0}")]
 pub struct PdfError(#[from] usvg::Error);
 
-/// Renders text, then charts, as a document.
-///
-/// # Errors
-/// If a chart cannot be rendered: a bug of this program.
 pub fn pdf(text: &str, charts: &[&dyn Chart]) -> Result<Vec<u8>, PdfError> {
     let mut document = Document::default();
     document.add_text(text);
@@ -44,7 +39,6 @@ pub fn pdf(text: &str, charts: &[&dyn Chart]) -> Result<Vec<u8>, PdfError> {
     Ok(document.finish())
 }
 
-/// Pages that are being written.
 #[derive(Default)]
 struct Document {
     pages: Vec<Content>,
@@ -89,7 +83,7 @@ impl Document {
         }
     }
 
-    /// Draws a chart on the last page. SVG's vertical axis points down, that of PDF up.
+    /// Draws a chart on the last page. SVG's vertical axis points down, PDF's up.
     fn add_chart(&mut self, chart: &Tree, placement: [f32; 6]) {
         let Some(mut content) = self.pages.pop() else { return };
         content.save_state().transform(placement);
@@ -188,7 +182,6 @@ fn colour(paint: &Paint) -> Option<[f32; 3]> {
     }
 }
 
-/// Adds the outline of a path.
 fn trace(content: &mut Content, path: &usvg::Path) {
     let mut last = (0.0, 0.0);
     for segment in path.data().segments() {
@@ -219,7 +212,7 @@ fn trace(content: &mut Content, path: &usvg::Path) {
     }
 }
 
-/// A line in parts of a width; characters that the font lacks become `?`.
+/// Breaks a line into parts of a width; characters that the font lacks become `?`.
 fn broken(line: &str, width: usize) -> Vec<String> {
     let characters: Vec<char> = line.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect();
     if characters.is_empty() {

@@ -6,20 +6,13 @@ use png::{ColorType, Compression, Encoder, EncodingError};
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb::Database};
 
-/// Error of rendering a chart as PNG.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
-    /// Its SVG cannot be parsed: a bug of this program.
+    /// A bug of this program.
     #[error("cannot parse the chart: {0}")]
     Unreadable(#[from] resvg::usvg::Error),
     #[error("the chart of {width} × {height} pixels is too large for PNG; --svg has no such limit")]
-    TooLarge {
-        /// Its width in pixels.
-        width: u32,
-        /// Its height in pixels.
-        height: u32,
-    },
-    /// The pixels could not be written.
+    TooLarge { width: u32, height: u32 },
     #[error("cannot write the chart: {0}")]
     Unwritten(#[from] EncodingError),
 }
@@ -29,12 +22,11 @@ const FONT: &[u8] = include_bytes!("../../fonts/DejaVuSans.ttf");
 
 /// Maximum height in points for two pixels per point; taller charts have one.
 const MAX_DOUBLED_HEIGHT: f32 = 6000.0;
-/// Maximum number of pixels, each of four bytes in memory.
+/// Each pixel takes four bytes in memory.
 const MAX_PIXELS: u64 = 120_000_000;
 
-/// Renders a chart of [`super::svg`] with two pixels per point, or one if it is very tall.
-///
-/// Errors: if it would have more than 120 million pixels.
+/// Renders a chart of [`super::svg`] with two pixels per point, or one if it is very tall. Fails if it would have more
+/// than 120 million pixels.
 pub fn png(svg: &str) -> Result<Vec<u8>, PngError> {
     let tree = parse_svg(svg)?;
     let size = tree.size();
@@ -46,14 +38,12 @@ pub fn png(svg: &str) -> Result<Vec<u8>, PngError> {
     Ok(encode(&pixels)?)
 }
 
-/// Parses a chart of [`super::svg`], with the font of charts.
 pub(super) fn parse_svg(svg: &str) -> Result<Tree, resvg::usvg::Error> {
     let options = Options { fontdb: font(), font_family: "DejaVu Sans".to_owned(), ..Options::default() };
     Tree::from_str(svg, &options)
 }
 
-/// Encodes pixels without an alpha channel, as charts are opaque, and with fast compression, which suffices for flat
-/// areas.
+/// Encodes pixels without an alpha channel, as charts are opaque. Fast compression suffices for flat areas.
 fn encode(pixels: &Pixmap) -> Result<Vec<u8>, EncodingError> {
     let mut bytes = Vec::new();
     let mut encoder = Encoder::new(&mut bytes, pixels.width(), pixels.height());

@@ -7,7 +7,6 @@ use super::bar::{HEIGHT, WIDTH, draw_axis, small_svg};
 use super::element::Element;
 use super::scale::Scale;
 
-/// An estimated ratio and its interval, if it has one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RatioEstimate {
     pub(crate) estimate: f64,
@@ -22,15 +21,13 @@ impl RatioEstimate {
     }
 }
 
-/// The common scale of a case's bars.
 pub(crate) struct RatioBars {
     scale: Scale,
-    /// The range of negligible ratios.
     equivalent: (f64, f64),
 }
 
 impl RatioBars {
-    /// Creates a scale for these ratios; `threshold` is the smallest relative difference that matters.
+    /// `threshold` is the smallest relative difference that matters.
     pub(crate) fn new(threshold: f64, ratios: impl IntoIterator<Item = RatioEstimate>) -> Self {
         let equivalent = (1.0 / (1.0 + threshold), 1.0 + threshold);
         let values = ratios.into_iter().flat_map(RatioEstimate::bounds).chain([equivalent.0, 1.0, equivalent.1]);
@@ -57,7 +54,6 @@ impl RatioBars {
         small_svg(description, body)
     }
 
-    /// Draws the scale under the last bar.
     pub(crate) fn axis(&self) -> String {
         draw_axis(&self.scale)
     }

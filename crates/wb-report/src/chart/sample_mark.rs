@@ -6,7 +6,6 @@ use wb_results::AttemptResult;
 use super::element::Element;
 use crate::phrasing;
 
-/// Status of a sample in a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleMark {
     Counted,
@@ -14,24 +13,21 @@ pub enum SampleMark {
     Disturbed,
     WarmUp,
     NotCounted,
-    /// Failed a validity check.
     Invalid,
     NoValue,
 }
 
-/// A sample as a dot in a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleDot {
     /// Seconds since the start of the run.
     pub at: f64,
-    /// Its value, if it has one.
     pub value: Option<f64>,
     pub mark: SampleMark,
     pub tooltip: String,
 }
 
 impl SampleMark {
-    /// All statuses, in the order of the legend.
+    /// In the order of the legend.
     pub(crate) const ALL: [Self; 6] =
         [Self::Counted, Self::Disturbed, Self::WarmUp, Self::NotCounted, Self::Invalid, Self::NoValue];
 
@@ -52,7 +48,6 @@ impl SampleMark {
         }
     }
 
-    /// Its name in a legend.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Counted => "counted",
@@ -64,12 +59,10 @@ impl SampleMark {
         }
     }
 
-    /// Draws the symbol for a legend.
     pub(crate) fn legend_symbol(self) -> String {
         self.draw((6.0, 6.0)).into_legend_symbol()
     }
 
-    /// Draws the symbol at a position.
     pub(super) fn draw(self, (x, y): (f64, f64)) -> Element {
         let p = super::element::format_pixels;
         match self {
@@ -84,7 +77,6 @@ impl SampleMark {
 }
 
 impl SampleDot {
-    /// The dot of a sample for the metric with this key.
     pub(crate) fn new(sample: &AttemptResult, key: &MetricKey, unit: &wb_model::Unit) -> Self {
         let value = sample.values.get(key).copied();
         let mark = SampleMark::new(sample, value);

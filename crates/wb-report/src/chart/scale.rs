@@ -22,19 +22,17 @@ pub(crate) struct Scale {
     to: f64,
 }
 
-/// A labelled position on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) at: f64,
     pub(crate) label: String,
 }
 
-/// Ratio of the largest to the smallest value from which scales are logarithmic, because a linear one hides small
-/// values.
+/// Ratio of the largest to the smallest value from which scales are logarithmic: a linear one hides small values.
 const LOG_THRESHOLD: f64 = 10.0;
 
-/// The values that a scale has to contain to show a summary: its range, and its interval, which may extend beyond all
-/// samples. An end that is not above zero, although all samples are, would make any scale linear and is cut off.
+/// The values that a scale must contain to show a summary: its range, and its interval, which may extend beyond all
+/// samples. An end at or below zero is cut off if all samples are above zero: it would make the scale linear.
 pub(crate) fn extent(summary: &Summary) -> impl Iterator<Item = f64> {
     let ends = summary.median_interval.into_iter().flat_map(|interval| [interval.low, interval.high]);
     let is_cut = |end: &f64| *end <= 0.0 && summary.min > 0.0;
@@ -65,35 +63,30 @@ impl Scale {
         Self { unit: unit.clone(), kind: ScaleKind::Linear, low, high: middle + half, from: 0.0, to: 1.0 }
     }
 
-    /// A linear scale between two values.
     pub(crate) fn linear_between(unit: &Unit, low: f64, high: f64) -> Self {
         let high = if high > low { high } else { low + 1.0 };
         Self { unit: unit.clone(), kind: ScaleKind::Linear, low, high, from: 0.0, to: 1.0 }
     }
 
-    /// A logarithmic scale between two values above 0.
+    /// Creates a logarithmic scale between two values above 0.
     pub(crate) fn log_between(unit: &Unit, low: f64, high: f64) -> Self {
         let low = low.max(f64::MIN_POSITIVE);
         Self { kind: ScaleKind::Log, ..Self::linear_between(unit, low, high.max(low * 2.0)) }
     }
 
-    /// Sets the pixels that it maps to.
     pub(crate) fn with_range(mut self, from: f64, to: f64) -> Self {
         (self.from, self.to) = (from, to);
         self
     }
 
-    /// Whether it is logarithmic.
     pub(crate) fn is_log(&self) -> bool {
         self.kind == ScaleKind::Log
     }
 
-    /// The range of values.
     pub(crate) fn domain(&self) -> (f64, f64) {
         (self.low, self.high)
     }
 
-    /// Whether a value is within the range.
     pub(crate) fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }

@@ -7,13 +7,12 @@ use super::element::Element;
 use super::scale::Scale;
 use super::{Chart, Drawing};
 
-/// Points with a fitted line.
 #[derive(Debug, Clone)]
 pub struct ScatterChart {
     pub title: String,
-    /// The quantity of the x axis and its unit.
+    /// Quantity and unit of the x axis.
     pub x: (String, Unit),
-    /// The quantity of the y axis and its unit.
+    /// Quantity and unit of the y axis.
     pub y: (String, Unit),
     pub points: Vec<(f64, f64)>,
     /// Points that the line is not fitted to.

@@ -7,22 +7,17 @@ use super::element::Element;
 use super::scale::Scale;
 use super::{Chart, Drawing};
 
-/// A telemetry series over all samples.
 #[derive(Debug, Clone)]
 pub struct TelemetryChart {
-    /// The series' name.
     pub title: String,
     pub unit: Unit,
-    /// The samples, in time order.
+    /// In time order.
     pub segments: Vec<TelemetrySegment>,
 }
 
-/// The series during one sample.
 #[derive(Debug, Clone)]
 pub struct TelemetrySegment {
-    /// The sample's name.
     pub label: String,
-    /// Whether the sample is counted and undisturbed.
     pub is_counted_and_undisturbed: bool,
     /// Pairs of seconds since the start of the sample and the value.
     pub points: Vec<(f64, f64)>,

@@ -9,22 +9,19 @@ use super::scale::{Scale, extent, time_ticks};
 use super::{Chart, Drawing, SampleDot, SampleMark, text_width, truncate_to_width};
 use crate::phrasing;
 
-/// Rows of samples with a common time axis.
 #[derive(Debug, Clone)]
 pub struct SampleTimeline {
     pub title: String,
     pub unit: Unit,
-    /// The rows from the top.
+    /// From the top.
     pub rows: Vec<TimelineRow>,
 }
 
-/// One cell's samples.
 #[derive(Debug, Clone)]
 pub struct TimelineRow {
     pub label: String,
-    /// Its median and interval, drawn as a line in a band.
+    /// Median and interval are drawn as a line in a band.
     pub summary: Option<Summary>,
-    /// All attempts, in time order.
     pub dots: Vec<SampleDot>,
 }
 

@@ -14,20 +14,17 @@ use super::{Chart, Drawing, truncate_to_width, with_minus};
 #[derive(Debug, Clone)]
 pub(crate) struct TrendChart {
     pub(crate) title: String,
-    /// The builds in their order.
     pub(crate) columns: Vec<TrendColumn>,
-    /// The range of the scale in percent; values outside are svg at its ends, with an arrow.
+    /// The range of the scale in percent; values outside are drawn at its ends, with an arrow.
     pub(crate) span: (f64, f64),
-    /// Gains within this many percent of zero are within the tolerance.
+    /// In percent; smaller gains are within the shaded band.
     pub(crate) tolerance: f64,
 }
 
-/// A build in a trend chart.
 #[derive(Debug, Clone)]
 pub(crate) struct TrendColumn {
-    /// Statistics of the gains; none if no check has one.
+    /// Statistics of the gains; `None` if no check has one.
     pub(crate) summary: Option<Summary>,
-    /// The build's name and its counts of verdicts.
     pub(crate) counts: CountRow,
 }
 
@@ -37,9 +34,7 @@ const UPPER: f64 = 92.0;
 const GAP: f64 = 15.0;
 const LOWER: f64 = 30.0;
 const LABELS: f64 = 17.0;
-/// Minimum width for the name of a build.
 const NAME: f64 = 58.0;
-/// Maximum width of a box or bar.
 const MAX_WIDTH: f64 = 18.0;
 
 impl Chart for TrendChart {
@@ -88,7 +83,6 @@ impl TrendColumn {
 }
 
 impl TrendChart {
-    /// Draws the tolerance band, the grid and its labels.
     fn draw_background(&self, scale: &Scale, width: f64) -> Vec<Element> {
         let (upper, lower) = (scale.position(self.tolerance), scale.position(-self.tolerance));
         let mut body = vec![Element::rect("background", (LEFT, upper), (width, lower))];

@@ -11,7 +11,7 @@ use super::{AveragesTable, ScoreDistribution};
 use crate::phrasing::{NO_VALUE, join_names};
 use crate::text::{Style, Table, figure_columns, figure_row};
 
-/// Renders the tables; those with the same figures are merged, with the identifiers of the first.
+/// Renders the tables; those with the same figures are merged, under all their names and with the rows of the first.
 pub(super) fn render_averages(all: &[AveragesTable<'_>], style: Style) -> String {
     let mut distinct: Vec<(Vec<&str>, &[SummaryRow<'_>])> = Vec::new();
     for (over, rows) in all {
@@ -33,16 +33,14 @@ pub(super) fn render_averages(all: &[AveragesTable<'_>], style: Style) -> String
         .collect()
 }
 
-/// Whether all means are geometric.
 fn is_geometric<'a>(rows: impl Iterator<Item = &'a SummaryRow<'a>>) -> bool {
     let mut kinds = rows.filter_map(|row| row.means).map(|means| means.average).peekable();
     kinds.peek().is_some() && kinds.all(|kind| kind == Average::Geometric)
 }
 
-/// What geometric means are of.
 pub(super) const GEOMETRIC_AVERAGE: &str = "geometric means of speed in percent";
 
-/// How metrics are treated of which less is better.
+/// How metrics with a lower better direction are treated.
 pub(super) const INVERSION: &str = "higher is better: times, and whatever else is better if lower, are inverted";
 
 fn has_same_figures(left: &[SummaryRow<'_>], right: &[SummaryRow<'_>]) -> bool {
@@ -69,8 +67,8 @@ pub(super) fn render_scores(all: &[ScoreDistribution<'_>], style: Style) -> Stri
     style.heading("scores of primary means by tolerance, in percent, positive is better") + &table.draw(style)
 }
 
-/// Names the primary means whose scores no table has: a difference from 0 has no percentage, and one to 0 or below has no
-/// logarithm.
+/// Names the primary means without a score in any table: a difference from 0 has no percentage, and one to 0 or below
+/// no logarithm.
 pub(super) fn render_excluded(outcome: &ComparisonResult, tables: &[AveragesTable<'_>], style: Style) -> String {
     let rows = tables.iter().flat_map(|(_, rows)| rows);
     let is_geometric = is_geometric(rows);
@@ -105,7 +103,6 @@ pub(super) fn render_excluded(outcome: &ComparisonResult, tables: &[AveragesTabl
     style.remark("note", &text)
 }
 
-/// The maximum number of checks that are named.
 const MAX_NAMED: usize = 5;
 
 /// Formats a score with two decimals, and zero without a sign.

@@ -1,4 +1,4 @@
-//! What changed and by how much, in words: of one check, or of several as a range.
+//! Describes in words what changed and by how much: for one check, or for several as a range.
 
 use wb_compare::comparison::{AspectSummary, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
 use wb_compare::statistical::{Aspect, Certainty};
@@ -12,8 +12,8 @@ use super::figures::{
 use super::short_names::short_name;
 use crate::phrasing::join_names;
 
-/// `29.0 % slower (27.5 to 29.8 %) in fio bs=4k`; of several checks the range, and where it is largest. What became zero, or
-/// was, has no such size.
+/// `29.0 % slower (27.5 to 29.8 %) in fio bs=4k`; for several checks the range, and where it is largest. A change from
+/// or to zero has no such size.
 pub(super) fn describe_changed(checks: &[&CheckResult], check_name: impl Fn(&str) -> String) -> Option<String> {
     let name = |check: &CheckResult| check_name(&short_name(&check.id));
     let word = adjective(checks)?;
@@ -78,7 +78,7 @@ pub(super) fn describe_changed(checks: &[&CheckResult], check_name: impl Fn(&str
     Some(format!("{word} in {} checks{}", checks.len(), amounts.concat()))
 }
 
-/// `became zero` or `was zero before`, of checks of one such kind; of alternatives, neither of which was before.
+/// `became zero` or `was zero before`, of checks of one such kind; of alternatives neither came before the other.
 fn describe_without_size(checks: &[&CheckResult]) -> &'static str {
     let is_alternative = checks.iter().any(|check| check.sides.is_some());
     let is_one = checks.len() == 1;
@@ -98,7 +98,7 @@ fn describe_without_size(checks: &[&CheckResult]) -> &'static str {
     }
 }
 
-/// `3.0 to 12.0 %`, or `factors of 1.20 to 2.50`; if checks of several kinds differ, a range for each: `3.0 to 12.0 % of
+/// `3.0 to 12.0 %`, or `factors of 1.20 to 2.50`; a range for each kind if there are several: `3.0 to 12.0 % of
 /// throughput and 20.0 % of latency`.
 pub(super) fn describe_ranges(checks: &[&CheckResult]) -> String {
     let mut kinds: Vec<(Class, Vec<&CheckResult>)> = Vec::new();
@@ -142,11 +142,11 @@ fn describe_range(checks: &[&CheckResult]) -> String {
     }
 }
 
-/// The factor from which on a difference is shown as a factor. A time that is 50.2 % lower and a rate that is 100.8 %
+/// The factor from which a difference is shown as a factor. A time that is 50.2 % lower and a rate that is 100.8 %
 /// higher are the same change, which percentages hide.
 const LARGE_FACTOR: f64 = 1.5;
 
-/// The factor, above 1, by which a check is better or worse, if it is large. Scores of models are no ratios.
+/// The factor, above 1, by which a check is better or worse, if it is large. Scores of models are not ratios.
 fn factor(check: &CheckResult) -> Option<f64> {
     let factor = magnitude(check).exp();
     let is_positive = |value: Option<f64>| value.is_some_and(|value| value > 0.0);
@@ -154,7 +154,7 @@ fn factor(check: &CheckResult) -> Option<f64> {
     (is_positive && factor.is_finite() && factor >= LARGE_FACTOR && is_ratio(check)).then_some(factor)
 }
 
-/// A factor with two decimals, from 10 on with three significant digits.
+/// Formats a factor with two decimals, from 10 on with three significant digits.
 fn format_factor(factor: f64) -> String {
     match factor {
         factor if factor >= 99.95 => format!("{factor:.0}"),
@@ -163,7 +163,6 @@ fn format_factor(factor: f64) -> String {
     }
 }
 
-/// The size of a difference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Size {
     /// In percent, without its sign.
@@ -172,11 +171,10 @@ enum Size {
     FromZero,
     /// A hundred percent, or infinitely many times less.
     ToZero,
-    /// More than a hundred percent, and no factor.
+    /// More than a hundred percent, and not a factor.
     ChangedSign,
-    /// A difference of values of which some are below zero, so that it is no ratio.
+    /// A difference of values; some of them are below zero, so that there is no ratio.
     Values,
-    /// Without a figure.
     Unknown,
 }
 
@@ -207,8 +205,8 @@ fn describe_values(check: &CheckResult) -> String {
     format!("{before} → {after}, a difference of {}{}", difference(of_values.estimate), interval.unwrap_or_default())
 }
 
-/// Whether the difference is a ratio. Differences of standard deviations are in percentage points, and scores of models
-/// have a unit of their own.
+/// Whether the difference is a ratio. Differences of standard deviations are in percentage points, scores of models in
+/// a unit of their own.
 fn is_ratio(check: &CheckResult) -> bool {
     check.statistic == Statistic::Mean && !is_weighted_score(check)
 }
@@ -222,7 +220,6 @@ pub(super) fn is_weighted_score(check: &CheckResult) -> bool {
     check.decided_by == ComparisonMethod::Tolerance && !is_plain
 }
 
-/// The kind of quantity that a difference is of.
 fn class_of_difference(check: &CheckResult) -> Class {
     match CheckId::parse(&check.id) {
         // The latencies of operations beside a throughput.
@@ -232,7 +229,7 @@ fn class_of_difference(check: &CheckResult) -> Class {
     }
 }
 
-/// The interval that is shown of a check that statistics decide.
+/// The shown interval of a check that statistics decide.
 fn interval_of(check: &CheckResult) -> Option<[f64; 2]> {
     let statistics = check.statistics.as_ref().filter(|_| is_statistical(check) && difference(check).is_some())?;
     let interval = shown_interval(check.final_verdict, statistics.interval, statistics.runs_interval)?;
@@ -240,7 +237,7 @@ fn interval_of(check: &CheckResult) -> Option<[f64; 2]> {
 }
 
 /// The interval of a check in the words of its difference (`29.0 % slower`). An end on the other side gets the opposite
-/// words, and a difference given as a factor has an interval of factors.
+/// words; a difference given as a factor has an interval of factors.
 fn describe_interval(check: &CheckResult) -> String {
     let Some(ends) = interval_of(check) else { return String::new() };
     let is_more = difference(check).is_some_and(|difference| difference > 0.0);
@@ -284,13 +281,11 @@ fn describe_interval(check: &CheckResult) -> String {
     }
 }
 
-/// The interval of a check beside its difference with a sign.
 pub(super) fn describe_signed_interval(check: &CheckResult) -> String {
     let percent = |ratio: f64| format_signed((ratio - 1.0) * 100.0);
     interval_of(check).map_or_else(String::new, |[low, high]| format!(" ({} to {} %)", percent(low), percent(high)))
 }
 
-/// The word for the other direction.
 fn opposite(word: &str) -> Option<&'static str> {
     Some(match word {
         "slower" => "faster",
@@ -333,7 +328,6 @@ fn describe_contrary(check: &CheckResult) -> String {
     if better.is_empty() { String::new() } else { format!(", although {},", join_names(&better)) }
 }
 
-/// Whether statistics decide a check.
 pub(super) fn is_statistical(check: &CheckResult) -> bool {
     check.decided_by == ComparisonMethod::Statistical
 }
@@ -342,18 +336,17 @@ pub(super) fn has(check: &CheckResult, property: impl Fn(&StatisticalSummary) ->
     check.statistics.as_ref().is_some_and(property)
 }
 
-/// Whether a check regressed since attempts fail more often, while its samples did not get worse.
+/// Whether a check regressed only because attempts fail more often; its samples did not get worse.
 pub(super) fn is_worse_by_failures_alone(check: &CheckResult) -> bool {
     let is_worse = |it: &AspectSummary| it.alone.is_worse() && it.certainty == Certainty::Runs;
     is_statistical(check) && has(check, |it| it.failures_rose && !it.aspects.iter().any(is_worse))
 }
 
-/// Whether the shown aspect is the tail of the operations.
 fn is_p99(check: &CheckResult) -> bool {
     has(check, |statistics| statistics.aspect == Some(Aspect::P99))
 }
 
-/// A percentage without its sign, with one decimal or two significant digits.
+/// Formats a percentage without its sign, with one decimal or two significant digits.
 fn format_size(percent: f64) -> String {
     match percent.abs() {
         size if size >= 0.095 || size == 0.0 => format!("{size:.1}"),
@@ -364,8 +357,8 @@ fn format_size(percent: f64) -> String {
     }
 }
 
-/// Both ends of a range, without their signs, with as many decimals as the larger one needs: a range of 30 % says nothing
-/// about thousandths. An end that would be shown as zero is `<0.1`.
+/// Formats both ends of a range without their signs, with as many decimals as the larger one needs: a range of 30 %
+/// says nothing about thousandths. An end that would be shown as zero is `<0.1`.
 fn format_sizes(ends: [f64; 2]) -> [String; 2] {
     let largest = ends.iter().fold(0.0, |largest: f64, end| largest.max(end.abs()));
     let decimals = format_size(largest).split_once('.').map_or(0, |(_, decimals)| decimals.len());
@@ -376,8 +369,8 @@ fn format_sizes(ends: [f64; 2]) -> [String; 2] {
     })
 }
 
-/// `slower` and `faster` of throughputs and latencies, otherwise `worse` and `better`; `None` if checks without a verdict
-/// differ in their direction.
+/// `slower` or `faster` for throughputs and latencies, otherwise `worse` or `better`; `None` if checks without a
+/// verdict differ in their direction.
 pub(super) fn adjective(checks: &[&CheckResult]) -> Option<&'static str> {
     let is_speed = |check: &&CheckResult| {
         !is_weighted_score(check)

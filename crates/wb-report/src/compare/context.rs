@@ -9,22 +9,18 @@ use crate::text::Style;
 
 /// Maximum number of lines per section; the JSON output has all.
 const MAX_SECTION_LINES: usize = 10;
-/// Maximum number of lines of all sections.
 const MAX_LINES: usize = 60;
-/// Maximum number of characters of a value.
 const MAX_VALUE_CHARS: usize = 160;
 
-/// A section of differences, formatted for output.
 pub(super) struct ContextSection {
-    /// Its environment, name and count: `Localhost, packages: 3 differences`.
+    /// Environment, name and count: `Localhost, packages: 3 differences`.
     pub(super) title: String,
     pub(super) rows: Vec<DifferenceRow>,
 }
 
-/// A difference, formatted for output.
 #[derive(Serialize)]
 pub(super) struct DifferenceRow {
-    /// The differing item; empty if the section has only one.
+    /// Empty if the section has only one item.
     pub(super) name: String,
     pub(super) before: String,
     pub(super) after: String,
@@ -33,7 +29,6 @@ pub(super) struct DifferenceRow {
 }
 
 impl DifferenceRow {
-    /// Formats a change.
     pub(super) fn new(change: &ValueChange) -> Self {
         let [before, after] = match (&change.before, &change.after) {
             (Some(before), Some(after)) => shorten_pair(before, after),

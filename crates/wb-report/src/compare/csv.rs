@@ -15,7 +15,6 @@ use crate::csv::{CellColumns, CellFields, SharedUnits, scale_figure, to_csv};
 /// The last columns of a comparison within one run: the names of both sides of a check.
 const SIDE_COLUMNS: [&str; 2] = ["reference", "judged"];
 
-/// The columns of checks after the leading ones.
 const CHECK_COLUMNS: [&str; 38] = [
     "statistic",
     "primary",
@@ -57,10 +56,8 @@ const CHECK_COLUMNS: [&str; 38] = [
     "final_verdict",
 ];
 
-/// The last column of checks between builds.
 const REASON: &str = "reason";
 
-/// The columns of aspects after the leading ones.
 const ASPECT_COLUMNS: [&str; 23] = [
     "statistic",
     "primary",
@@ -87,7 +84,6 @@ const ASPECT_COLUMNS: [&str; 23] = [
     "verdict_alone",
 ];
 
-/// The columns of samples after the leading ones.
 const SAMPLE_COLUMNS: [&str; 5] = ["side", "build", "run", "sample", "value"];
 
 const GROUP_COLUMNS: [&str; 12] = [
@@ -105,21 +101,17 @@ const GROUP_COLUMNS: [&str; 12] = [
     "dominant",
 ];
 
-/// A comparison as the contents of files.
+/// A comparison as the contents of CSV files.
 #[derive(Debug)]
 pub struct ComparisonCsv {
-    /// One row per error of the first and the last build (verdict `error`, with the error's text as its reason), then
-    /// one row per check.
+    /// One row per error of the first and the last build (verdict `error`, its text as the reason), then one per check.
     pub checks: String,
     /// One row per aspect of each check that statistics compared: the shift, the mean, the tail, and failed attempts.
     pub aspects: String,
-    /// One row per sample and build of each metric.
     pub samples: String,
-    /// One row per group.
     pub groups: String,
 }
 
-/// Writes a comparison of builds.
 pub fn csv(outcome: &ComparisonResult, builds: &Builds) -> ComparisonCsv {
     let table = TidyTable::new(outcome, builds);
     ComparisonCsv {
@@ -188,12 +180,11 @@ impl<'a> TidyTable<'a> {
         to_csv(header, errors.chain(checks))
     }
 
-    /// The header of a file with these columns after the leading ones, which all files share.
+    /// The header of a file: the leading columns, which all files share, and these.
     fn header(&self, columns: &[&str]) -> Vec<String> {
         self.columns.header(columns, &[&self.check_columns(), &ASPECT_COLUMNS, &SAMPLE_COLUMNS])
     }
 
-    /// The columns of checks after the leading ones.
     fn check_columns(&self) -> Vec<&'static str> {
         let sides = self.outcome.within_run.iter().flat_map(|_| SIDE_COLUMNS);
         CHECK_COLUMNS.into_iter().chain([REASON]).chain(sides).collect()
@@ -213,7 +204,6 @@ impl<'a> TidyTable<'a> {
         }
     }
 
-    /// A row of a check whose identifier cannot be split.
     fn unnamed_row(&self, check: &CheckResult) -> Vec<String> {
         self.check_row(self.unnamed_leading(check), check, [Some(1.0); 2])
     }
@@ -281,19 +271,17 @@ impl<'a> TidyTable<'a> {
         to_csv(header, rows)
     }
 
-    /// The identifier of a check, and its metric.
     fn find<'c>(&self, check: &'c CheckResult) -> Option<(CheckId<'c>, MetricIndex)> {
         let id = CheckId::parse(&check.id).ok()?;
         let row = self.builds.find(&id)?;
         Some((id, row))
     }
 
-    /// The first build and the last.
     fn sides(&self) -> [Option<&'a Build>; 2] {
         [self.builds.list().first(), self.builds.list().last()]
     }
 
-    /// The divisor of a build's figures of a metric, and the name of the common unit; none without a known unit.
+    /// The divisor of a build's figures of a metric, and the name of the common unit; `None` without a known unit.
     fn unit(&self, build: &Build, row: MetricIndex) -> Option<(f64, String)> {
         let own = own_unit(self.builds, build, row)?;
         let metric = metric_name(&self.builds.id(row, Statistic::Mean)).0;
@@ -309,12 +297,10 @@ impl<'a> TidyTable<'a> {
     }
 }
 
-/// The unit in which a build has a metric.
 fn own_unit(builds: &Builds, build: &Build, row: MetricIndex) -> Option<Unit> {
     param(builds, build, row, METRIC_UNIT).map(Unit::new)
 }
 
-/// The value of a parameter in a build.
 fn param<'a>(builds: &'a Builds, build: &Build, row: MetricIndex, name: &str) -> Option<&'a str> {
     let set = build.readings(row).next()?.params;
     builds.params(set).find(|(other, _)| *other == name).map(|(_, value)| value)
@@ -404,7 +390,7 @@ fn check_fields(check: &CheckResult, [before, after]: [Option<f64>; 2]) -> [Stri
 /// The quantity of an aspect that has a difference in the unit of its values instead of a ratio.
 const DIFFERENCE_OF_VALUES: &str = "difference of values";
 
-/// The rows of a check's aspects, and of its failed attempts if there are any. Values are divided by the divisor of their unit.
+/// The rows of a check's aspects, and of its failed attempts if any. Values are divided by `divisor`.
 fn aspect_rows(check: &CheckResult, divisor: f64) -> Vec<AspectRow> {
     let Some(statistics) = &check.statistics else { return Vec::new() };
     let aspects = statistics.aspects.iter().map(|aspect| AspectRow::of_aspect(aspect, statistics.negligible, divisor));
@@ -413,17 +399,15 @@ fn aspect_rows(check: &CheckResult, divisor: f64) -> Vec<AspectRow> {
     aspects.chain(failures).collect()
 }
 
-/// What was compared of a check.
 struct AspectRow {
     name: &'static str,
-    /// What the estimate and its intervals are.
+    /// What the estimate and its intervals are of.
     quantity: &'static str,
     estimate: Option<f64>,
-    /// The intervals by the samples, widened, and with the noise between runs.
+    /// By the samples, widened, and with the noise between runs.
     intervals: [Option<ConfidenceInterval>; 3],
-    /// The ratios that do not matter.
     negligible: Option<NegligibleRatios>,
-    /// The p-values by the samples and with the noise between runs.
+    /// By the samples, and with the noise between runs.
     p_values: [Option<TestPValues>; 2],
     certainty: Certainty,
     verdict: FinalVerdict,

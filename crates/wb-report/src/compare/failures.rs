@@ -19,7 +19,7 @@ pub(super) fn describe_failures_alone(judged: &BuildCheck<'_>) -> Option<String>
     alone.then(|| describe_failed(statistics.failures))
 }
 
-/// The failed attempts of both sides: `0 of 10 → 9 of 19 failed`.
+/// `0 of 10 → 9 of 19 failed`.
 pub(super) fn describe_failed(sides: [AttemptCounts; 2]) -> String {
     let [reference, judged] = sides.map(|side| format!("{} of {}", side.failed, side.attempts));
     format!("{reference} → {judged} failed")
@@ -41,7 +41,7 @@ fn undecisive_failures(check: &CheckResult) -> Option<[AttemptCounts; 2]> {
     (of_reference != of_judged && reference.attempts > 0 && judged.attempts > 0).then_some(statistics.failures)
 }
 
-/// `; new failed in 3 of 11 attempts at fio bs=4k, old in none`, of the cell whose shares of failures differ most: the
+/// `; new failed in 3 of 11 attempts at fio bs=4k, old in none`, of the cell whose shares of failures differ most: all
 /// metrics of a cell have its failures.
 pub(super) fn describe_undecisive_failures(
     [reference, judged]: &[String; 2],
@@ -84,7 +84,7 @@ pub(super) fn describe_undecisive_failures(
     )
 }
 
-/// `, undecided (p 0.2105)`: how certain it is that attempts fail more often on one side; empty if that is unknown.
+/// `, undecided (p 0.2105)`: how certain it is that attempts fail more often on one side; empty if unknown.
 pub(super) fn describe_failure_certainty(statistics: &StatisticalSummary) -> String {
     let Some(failures) = statistics.failure_rates.filter(|it| it.difference != 0.0) else { return String::new() };
     // What became less frequent has no part in the family.

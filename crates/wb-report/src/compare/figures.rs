@@ -17,7 +17,6 @@ use super::threshold_range::format_threshold;
 use crate::phrasing::NO_VALUE;
 use crate::text::Tone;
 
-/// Describes which method decides.
 pub(super) fn describe_method(outcome: &ComparisonResult) -> &'static str {
     match outcome.method {
         Some(ComparisonMethod::Tolerance) => "tolerances decide",
@@ -27,10 +26,9 @@ pub(super) fn describe_method(outcome: &ComparisonResult) -> &'static str {
     }
 }
 
-/// The maximum number of cells that are named.
 const MAX_NAMED_CELLS: usize = 4;
 
-/// A note on the cells of a run that were not compared with others of it; none if all were.
+/// A note on the cells of a run that were not compared with others of it; `None` if all were.
 pub(super) fn unmatched_note(outcome: &ComparisonResult) -> Option<String> {
     let within_run = outcome.within_run.as_ref().filter(|within_run| !within_run.unmatched.is_empty())?;
     let WithinRunSummary { by, reference, unmatched, .. } = within_run;
@@ -44,10 +42,9 @@ pub(super) fn unmatched_note(outcome: &ComparisonResult) -> Option<String> {
     ))
 }
 
-/// The maximum number of checks that are not primary and are named.
 const MAX_NAMED_SECONDARY: usize = 5;
 
-/// A note on the checks that are not primary and got worse, or were not compared; none if there are none.
+/// A note on the checks that are not primary and got worse or were not compared; `None` if there are none.
 pub(super) fn secondary_note(outcome: &ComparisonResult) -> Option<String> {
     let failed = outcome.checks.iter().filter(|check| !check.primary && check.final_verdict.is_failure());
     let failed: Vec<&CheckResult> = failed.collect();
@@ -62,12 +59,11 @@ pub(super) fn secondary_note(outcome: &ComparisonResult) -> Option<String> {
     (!named.is_empty()).then(|| format!("{what}: {}{more}", named.join(", ")))
 }
 
-/// Describes an error of a build.
 pub(super) fn describe_error(build: &str, text: &str) -> String {
     format!("`{build}` failed: {text}")
 }
 
-/// The names of the methods that found a regression; none if there is no regression.
+/// The names of the methods that found a regression; `None` if there is none.
 pub(super) fn regressing_methods(outcome: &ComparisonResult) -> Option<String> {
     let names = outcome.regressed_by.iter().map(|method| match method {
         ComparisonMethod::Tolerance => "tolerance",
@@ -76,7 +72,6 @@ pub(super) fn regressing_methods(outcome: &ComparisonResult) -> Option<String> {
     Some(names.collect::<Vec<_>>().join(" and ")).filter(|names| !names.is_empty())
 }
 
-/// Formats a percentage with sign.
 pub(super) fn format_percent(value: Option<f64>) -> String {
     value.map_or(NO_VALUE.to_owned(), |value| format!("{} %", format_signed(value)))
 }
@@ -87,7 +82,7 @@ pub(super) fn format_signed(value: f64) -> String {
     if text == "-0.00" { "+0.00".to_owned() } else { text }
 }
 
-/// The unit of a statistic's differences: those of standard deviations, which are percentages, are percentage points.
+/// The unit of a statistic's differences: percentage points for standard deviations, which are percentages.
 fn difference_unit(statistic: Statistic) -> &'static str {
     match statistic {
         Statistic::Mean => " %",
@@ -95,7 +90,6 @@ fn difference_unit(statistic: Statistic) -> &'static str {
     }
 }
 
-/// Formats a difference with sign and unit.
 pub(super) fn format_difference(statistic: Statistic, value: Option<f64>) -> String {
     value.map_or(NO_VALUE.to_owned(), |value| format!("{}{}", format_signed(value), difference_unit(statistic)))
 }
@@ -106,7 +100,6 @@ pub(super) fn readable_id(id: &str) -> String {
     if is_run_perf { id.to_owned() } else { unescape_lossy(id) }
 }
 
-/// Unescapes the case of a check for people.
 pub(super) fn case_name(id: &CheckId<'_>) -> String {
     match id.id_format {
         IdFormat::RunPerf => id.case.to_owned(),
@@ -122,7 +115,6 @@ pub(super) fn format_figure(number: Option<f64>, unit: Option<&Unit>) -> String 
     }
 }
 
-/// The values of a check in the first and the last build.
 pub(super) fn side_figures(check: &CheckResult) -> [String; 2] {
     let numbers = [check.before, check.after];
     let Some(unit) = &check.value_unit else { return numbers.map(format_value) };
@@ -130,7 +122,6 @@ pub(super) fn side_figures(check: &CheckResult) -> [String; 2] {
     numbers.map(|number| number.map_or_else(|| NO_VALUE.to_owned(), |number| common.format(number)))
 }
 
-/// Formats a number with up to six digits.
 pub(super) fn format_value(value: Option<f64>) -> String {
     let Some(value) = value else { return NO_VALUE.to_owned() };
     let digits = match value.abs() {
@@ -143,7 +134,6 @@ pub(super) fn format_value(value: Option<f64>) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// The tone of a decision.
 pub(super) fn tone(decided: FinalVerdict) -> Tone {
     match decided {
         FinalVerdict::Improved | FinalVerdict::Faster | FinalVerdict::Better | FinalVerdict::MinorGain => Tone::Good,
@@ -174,7 +164,6 @@ pub(super) fn explain_check(check: &CheckResult) -> String {
     sides + &text
 }
 
-/// Explains the status of a group.
 pub(super) fn explain_group(group: &CheckGroupResult) -> String {
     let checks = pluralize(group.members, "check");
     let decides = if group.decides { "" } else { ", not decisive" };
@@ -209,7 +198,7 @@ pub(super) fn explain_briefly(check: &CheckResult) -> String {
     })
 }
 
-/// The difference of a check by the deciding method, in percent: that of the aspect that its verdict is based on, or the
+/// The difference of a check in percent, by the deciding method: of the aspect that its verdict is based on, or the
 /// score.
 pub(super) fn difference(check: &CheckResult) -> Option<f64> {
     match (check.decided_by, &check.statistics) {
@@ -220,27 +209,25 @@ pub(super) fn difference(check: &CheckResult) -> Option<f64> {
     }
 }
 
-/// The difference of a check in the unit of its values, of the aspect that its verdict is based on, where a value below zero leaves
-/// no ratio.
+/// The difference of a check in the unit of its values, of the aspect that its verdict is based on, where a value below
+/// zero leaves no ratio.
 pub(super) fn value_difference(check: &CheckResult) -> Option<ValueDifference> {
     let statistics = check.statistics.as_ref().filter(|_| check.decided_by == ComparisonMethod::Statistical)?;
     statistics.value_difference.filter(|_| inconclusive_reason(check).is_none())
 }
 
-/// A difference of values with its sign and unit.
 pub(super) fn format_value_difference(check: &CheckResult, difference: f64) -> String {
     let sign = if difference < 0.0 { "-" } else { "+" };
     format!("{sign}{}", format_figure(Some(difference.abs()), check.value_unit.as_ref()))
 }
 
-/// The ends of an interval of a difference of values.
 fn describe_value_interval(check: &CheckResult, interval: ConfidenceInterval) -> String {
     let [low, high] = [interval.low, interval.high].map(|end| format_value_difference(check, end));
     format!("[{low}, {high}]")
 }
 
-/// How far a check is from equal, on logarithms: a half is as far as the double. From or to zero it is infinite. A difference of
-/// values is relative to the larger one of both.
+/// How far a check is from equal, on logarithms: a half is as far as the double; from or to zero it is infinite. A
+/// difference of values is relative to the larger one of both.
 pub(super) fn magnitude(check: &CheckResult) -> f64 {
     if let Some(of_values) = value_difference(check) {
         let largest =
@@ -272,7 +259,7 @@ fn format_check_difference(check: &CheckResult) -> String {
     }
 }
 
-/// The [`difference`] with the aspect that it is of, if the values beside it are others: they are means.
+/// The [`difference`], with its aspect if that is not the mean: the values beside it are means.
 pub(super) fn describe_difference(check: &CheckResult) -> String {
     let text = format_check_difference(check);
     let of = check.statistics.as_ref().filter(|_| check.decided_by == ComparisonMethod::Statistical);
@@ -283,17 +270,16 @@ pub(super) fn describe_difference(check: &CheckResult) -> String {
     }
 }
 
-/// The name of the aspect that a difference is of, if the values beside it are others: they are means.
+/// The name of the aspect of a difference, unless it is the mean like the values beside it.
 pub(super) fn named_aspect(aspect: Option<Aspect>) -> Option<&'static str> {
     aspect.filter(|aspect| *aspect != Aspect::Mean).map(Aspect::as_str)
 }
 
-/// The reason why a check is inconclusive independent of its figures, if it is.
+/// The reason why a check is inconclusive independent of its figures.
 pub(super) fn inconclusive_reason(check: &CheckResult) -> Option<&str> {
     check.reason.as_deref().filter(|_| check.final_verdict == FinalVerdict::Inconclusive)
 }
 
-/// Why a check has no difference of values.
 fn incomparable_reason(check: &CheckResult) -> Option<String> {
     match check.final_verdict {
         FinalVerdict::Missing | FinalVerdict::Invalid if check.reason.is_some() => check.reason.clone(),
@@ -320,11 +306,8 @@ fn incomparable_reason(check: &CheckResult) -> Option<String> {
     }
 }
 
-/// The parts of an explanation.
 struct Explanation {
-    /// The difference, and the quantity that it is of.
     difference: String,
-    /// The certainty of the difference, or the tolerance.
     certainty: String,
     remarks: String,
 }
@@ -409,7 +392,6 @@ fn describe_lacking(check: &CheckResult) -> String {
     check.lacking.iter().zip(["first", "last"]).map(side).collect()
 }
 
-/// Describes how many samples of each side were disturbed, if any.
 fn describe_disturbed(statistics: &StatisticalSummary) -> String {
     if statistics.disturbed.iter().flatten().all(|count| *count == 0) {
         return String::new();
@@ -419,7 +401,7 @@ fn describe_disturbed(statistics: &StatisticalSummary) -> String {
     format!("; disturbed samples: {reference} and {judged}")
 }
 
-/// The interval on which the verdict is based: the one of the samples, or the one with the noise between runs.
+/// The interval on which the verdict is based: of the samples, or with the noise between runs.
 pub(super) fn shown_interval<T>(decided: FinalVerdict, by_samples: Option<T>, by_runs: Option<T>) -> Option<T> {
     match decided {
         decided if decided.is_change() => by_runs.or(by_samples),
@@ -446,7 +428,7 @@ pub(super) fn describe_counts(counts: &ObservationCounts) -> String {
     }
 }
 
-/// The aspects that differ, or seem worse, beside the one that is shown, and by another amount.
+/// The other aspects that differ or seem worse, unless the shown one says the same.
 fn describe_other_aspects(check: &CheckResult, statistics: &StatisticalSummary) -> String {
     let differing =
         statistics.aspects.iter().filter(|aspect| aspect.certainty != Certainty::None || aspect.seems_worse);
@@ -488,7 +470,6 @@ pub(super) fn doubting_aspect(statistics: &StatisticalSummary) -> Option<&Aspect
     statistics.aspects.iter().find(|aspect| aspect.seems_worse).filter(|_| shown.alone.is_better())
 }
 
-/// How many attempts failed on each side, if any did.
 fn describe_failures(statistics: &StatisticalSummary) -> String {
     if statistics.failures.iter().all(|counts| counts.failed == 0) {
         return String::new();
@@ -542,7 +523,6 @@ fn describe_correction(check: &CheckResult, statistics: &StatisticalSummary) -> 
     }
 }
 
-/// How both sides belong to one run.
 fn describe_same_run(decided: FinalVerdict, statistics: &StatisticalSummary) -> String {
     let within = if statistics.counts.paired {
         "within one run, paired by round"
@@ -632,7 +612,6 @@ fn describe_needs(needs: RequiredSamples, source: Option<NoiseSource>) -> String
     }
 }
 
-/// The parameters that differ, except the one that names both sides.
 fn describe_differences(check: &CheckResult) -> String {
     let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
     let texts: Vec<String> = check
@@ -644,7 +623,7 @@ fn describe_differences(check: &CheckResult) -> String {
     texts.join(", ")
 }
 
-/// Whether a parameter is what both sides are named after, possibly by another of its names.
+/// Whether both sides are named after a parameter, possibly by another of its names.
 fn names_sides(check: &CheckResult, difference: &ParamDifference) -> bool {
     let values = check.sides.as_ref().map(|sides| sides.each_ref().map(|side| side.split_once('=').map(|(_, it)| it)));
     values == Some([difference.before.as_deref(), difference.after.as_deref()])

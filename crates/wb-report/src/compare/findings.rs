@@ -10,17 +10,15 @@ use wb_results::finding::with_ranges;
 use super::figures::readable_id;
 use crate::findings::{describe_texts, group_by_kind, name_cells};
 
-/// Findings of one kind in the first build, in the last, or in both.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct BuildFindings {
     pub(super) builds: String,
-    /// The cells that have it: their names, or how many they are.
     pub(super) cells: String,
     pub(super) text: String,
 }
 
-/// Groups the findings about primary metrics by kind; `build_name` formats the names of builds. Findings of one kind that
-/// the same cells of both builds have, with the same figures, are one line.
+/// Groups the findings about primary metrics by kind; `build_name` formats the names of builds. Findings of one kind
+/// that the same cells of both builds have, with the same figures, are one line.
 pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&str) -> String) -> Vec<BuildFindings> {
     let [reference, .., judged] = &outcome.builds[..] else { return Vec::new() };
     // All metrics of a cell have its findings.
@@ -88,7 +86,6 @@ pub(super) fn group_findings(outcome: &ComparisonResult, build_name: impl Fn(&st
     lines
 }
 
-/// The name of the cell that a check belongs to.
 fn cell_name(check: &CheckResult) -> String {
     let Ok(CheckId { profile, test, serial, case, .. }) = CheckId::parse(&check.id) else { return check.id.clone() };
     readable_id(&format!("{profile}/{test}/{serial}:{case}"))

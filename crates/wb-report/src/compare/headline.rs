@@ -18,12 +18,11 @@ use super::parts::describe_parts;
 use super::short_names::{cell_id, short_cell_name, short_location, short_name};
 use super::threshold_range::ThresholdRange;
 
-/// A comparison in one sentence for people: what regressed, what improved, and how many other checks have each verdict.
+/// A comparison in one sentence: what regressed, what improved, and how many other checks have each verdict.
 pub fn headline(outcome: &ComparisonResult) -> String {
     headline_with(outcome, |build| format!("`{build}`"), str::to_owned)
 }
 
-/// The same with the names of builds and of checks in another format.
 pub(super) fn headline_with(
     outcome: &ComparisonResult,
     build_name: impl Fn(&str) -> String,
@@ -80,8 +79,8 @@ pub(super) fn headline_with(
     }
 }
 
-/// ` (fio bs=4k (iops) and 2 others)`: the check with the largest difference, or the first of those without any; empty without
-/// checks.
+/// ` (fio bs=4k (iops) and 2 others)`: the check with the largest difference, or the first if none has any; empty
+/// without checks.
 fn name_gravest(checks: &[&CheckResult], check_name: impl Fn(&str) -> String) -> String {
     // The first of equal ones.
     let gravest = checks.iter().rev().max_by(|one, other| magnitude(one).total_cmp(&magnitude(other)));
@@ -98,7 +97,6 @@ fn and_others(others: usize) -> String {
     }
 }
 
-/// How one side compares with the other by these checks.
 pub(super) fn describe_sides(
     names: [String; 2],
     primary: &[&CheckResult],
@@ -171,7 +169,7 @@ fn has_single_values(check: &CheckResult) -> bool {
     check.decided_by == ComparisonMethod::Tolerance && has(check, |it| it.counts.samples.contains(&1))
 }
 
-/// Returns `; each side is one value, whose noise is unknown` if the changed checks have single values.
+/// `; each side is one value, whose noise is unknown` if the changed checks have single values.
 fn describe_single_values(changed: &[&CheckResult]) -> String {
     let single: Vec<&CheckResult> = changed.iter().copied().filter(|check| has_single_values(check)).collect();
     let side = if single.iter().all(|check| has(check, |it| it.counts.samples == [1, 1])) {
@@ -187,8 +185,8 @@ fn describe_single_values(changed: &[&CheckResult]) -> String {
     }
 }
 
-/// `; new is slower in all of them by estimates of 2.8 to 3.2 %, within the threshold`, of checks that are equal by the
-/// threshold and differ significantly: a loss that is small everywhere must not read as none.
+/// `; new is slower in all of them by estimates of 2.8 to 3.2 %, within the threshold`, of checks that differ
+/// significantly but are equal by the threshold: a loss that is small everywhere must not read as none.
 fn describe_certain_equal(judged: &str, equal: &[&CheckResult]) -> String {
     let is_certain = |check: &CheckResult| shown_aspect(check).is_some_and(|it| it.certainty >= Certainty::Samples);
     let certain = |worse: bool| -> Vec<&CheckResult> {
@@ -218,7 +216,6 @@ fn describe_certain_equal(judged: &str, equal: &[&CheckResult]) -> String {
     }
 }
 
-/// The aspect that is shown of a check that statistics decide.
 fn shown_aspect(check: &CheckResult) -> Option<&AspectSummary> {
     let statistics = check.statistics.as_ref()?;
     statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect)
@@ -259,7 +256,6 @@ fn describe_failing_inconclusive<'a>(
     )
 }
 
-/// `the interval widened for samples that may depend on each other (-6.10 to +7.20 %)`.
 fn describe_widened_interval(check: &CheckResult) -> String {
     let percent = |ratio: f64| format_signed((ratio - 1.0) * 100.0);
     let widened = shown_aspect(check).and_then(|aspect| aspect.widened_interval);
@@ -267,8 +263,8 @@ fn describe_widened_interval(check: &CheckResult) -> String {
     format!("the interval widened for samples that may depend on each other{}", ends.unwrap_or_default())
 }
 
-/// The number of checks with each verdict, and the gravest of those that were not compared or lost a little: `5 equivalent, 2
-/// missing (fio bs=4k (iops) and one other)`.
+/// The number of checks with each verdict, and the gravest of those that were not compared or lost a little: `5
+/// equivalent, 2 missing (fio bs=4k (iops) and one other)`.
 pub(super) fn count_checks<'a>(
     checks: impl Iterator<Item = &'a CheckResult>,
     check_name: impl Fn(&str) -> String,
@@ -315,7 +311,8 @@ fn describe_wide_thresholds(equal: &[&CheckResult]) -> String {
     thresholds.filter(|it| it.largest > DEFAULT_PERCENT).map_or_else(String::new, |it| format!(" within {it}"))
 }
 
-/// `failing more often (3 of 9 attempts instead of 0 of 9) in fio bs=4k`; of several checks the one in which it is most.
+/// `failing more often (3 of 9 attempts instead of 0 of 9) in fio bs=4k`; of several checks the one with the largest
+/// rise.
 fn describe_failures(checks: &[&CheckResult], check_name: impl Fn(&str) -> String) -> Option<String> {
     let sides = |check: &CheckResult| check.statistics.as_ref().map(|statistics| statistics.failures);
     let share = |side: AttemptCounts| f64::from(side.failed) / f64::from(side.attempts);

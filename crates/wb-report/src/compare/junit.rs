@@ -12,7 +12,6 @@ use wb_model::escape_bidi_controls;
 use super::figures::{describe_error, explain_check, explain_group};
 use super::threshold_range::ThresholdRange;
 
-/// A primary check or group as a test case.
 struct TestCase<'a> {
     /// The class by which reports of continuous integration are sorted.
     class: String,
@@ -28,13 +27,14 @@ enum TestCaseOutcome {
     Skipped,
 }
 
-/// What stands between the serial and the case in run-perf's identifiers.
+/// Separates the serial and the case in run-perf's identifiers.
 const RUN_PERF_CASE: &str = ":./";
 
-/// Writes primary checks, groups and errors, in one class for each test, or named as run-perf names them if its method is requested and their identifiers
-/// are its own: what is worse is a failure; a missing, invalid or
-/// incomparable check is an error, also if only some runs of the last build lack it; a new one is skipped, and so is an
-/// unconfirmed or inconclusive one unless `fail_on` lets it fail. Each has an explanation, which begins with the verdict.
+/// Writes primary checks, groups and errors, in one class for each test. They are named as run-perf names them if its
+/// method is requested and their identifiers are its own. What is worse is a failure; a missing, invalid or
+/// incomparable check is an error, also if only some runs of the last build lack it. A new one is skipped, and so is an
+/// unconfirmed or inconclusive one unless `fail_on` lets it fail. Each has an explanation, which begins with the
+/// verdict.
 pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> {
     // run-perf's own program compares by tolerances; other comparisons of its results have classes by test.
     let is_of_run_perf = |id: &str| outcome.method == Some(ComparisonMethod::Tolerance) && id.contains(RUN_PERF_CASE);
@@ -95,8 +95,7 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
     Ok(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{body}\n"))
 }
 
-/// Whether XML 1.0 (section 2.2, Char) allows a character, escaped or not: most control characters cannot be
-/// represented.
+/// Whether XML 1.0 (section 2.2, Char) allows a character, escaped or not: most control characters are not.
 fn is_allowed(character: char) -> bool {
     matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..)
 }
@@ -106,7 +105,6 @@ fn split_metric(id: &str) -> (&str, &str) {
     id.rsplit_once('/').unwrap_or(("", id))
 }
 
-/// The profile and the test of a check, or of an error's location.
 fn class_name(id: &str) -> String {
     let mut parts = id.split('/');
     let (profile, test) = (parts.next().unwrap_or_default(), parts.next().unwrap_or("*"));
@@ -125,7 +123,6 @@ fn case_outcome(check: &CheckResult, fail_on: FailOn) -> TestCaseOutcome {
     }
 }
 
-/// Writes the thresholds that were used, if statistics decide.
 fn write_thresholds(writer: &mut Writer<Vec<u8>>, outcome: &ComparisonResult) -> io::Result<()> {
     let Some(thresholds) = ThresholdRange::of_primary(outcome) else { return Ok(()) };
     writer.create_element("properties").write_inner_content(|writer| {

@@ -9,7 +9,6 @@ use super::figures::{describe_error, explain_check, explain_group, readable_id, 
 use super::findings::{BuildFindings, group_findings};
 use crate::text::{Style, Tone};
 
-/// Renders the tests and cells of the first and the last build that ended in an error.
 pub(super) fn error_lines(outcome: &ComparisonResult, style: Style) -> String {
     outcome
         .errors()
@@ -24,7 +23,6 @@ pub(super) fn is_listed(check: &CheckResult) -> bool {
         || has_undecisive_failures(check)
 }
 
-/// Renders the selected checks: all, or those that are listed among the changes.
 pub(super) fn check_lines(outcome: &ComparisonResult, verbosity: Verbosity, style: Style) -> String {
     let is_selected = |check: &&CheckResult| verbosity == Verbosity::All || is_listed(check);
     outcome
@@ -37,7 +35,6 @@ pub(super) fn check_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
         .collect()
 }
 
-/// Renders what was found about the samples, one line for each kind.
 pub(super) fn finding_lines(outcome: &ComparisonResult, style: Style) -> String {
     let findings = group_findings(outcome, |build| format!("`{build}`"));
     if findings.is_empty() {
@@ -47,8 +44,8 @@ pub(super) fn finding_lines(outcome: &ComparisonResult, style: Style) -> String 
     style.heading("findings") + &findings.into_iter().map(line).collect::<String>()
 }
 
-/// The groups that got worse or better, if they either decide or show many small changes that none of their checks
-/// shows. Groups of the second kind with the same checks are shown once.
+/// The groups that got worse or better, if they decide or show many small changes that none of their checks shows. Of
+/// the latter, groups with the same checks are shown once.
 pub(super) fn revealing_groups(outcome: &ComparisonResult) -> Vec<&CheckGroupResult> {
     let is_change = |verdict: FinalVerdict| verdict.is_worse() || verdict.is_better();
     let mut shown: Vec<&CheckGroupResult> = Vec::new();
@@ -62,7 +59,6 @@ pub(super) fn revealing_groups(outcome: &ComparisonResult) -> Vec<&CheckGroupRes
     shown
 }
 
-/// Renders the selected groups.
 pub(super) fn group_lines(outcome: &ComparisonResult, verbosity: Verbosity, style: Style) -> String {
     let groups: Vec<&CheckGroupResult> = match verbosity {
         Verbosity::All => outcome.groups.iter().collect(),
@@ -82,7 +78,6 @@ pub(super) fn group_lines(outcome: &ComparisonResult, verbosity: Verbosity, styl
         .collect()
 }
 
-/// Renders a verdict, the identifier, and the reason on the next line.
 fn line(word: &str, tone: Tone, id: &str, reason: &str, style: Style) -> String {
     format!("{} {}\n{}", style.paint(&format!("{word:12}"), tone), readable_id(id), style.indent(13, reason))
 }

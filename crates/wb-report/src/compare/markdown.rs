@@ -80,12 +80,11 @@ pub fn markdown(outcome: &ComparisonResult) -> String {
     text
 }
 
-/// The names of both sides of a check within one run.
 fn sides(check: &CheckResult) -> String {
     check.sides.as_ref().map(|[reference, judged]| format!("{reference} → {judged}; ")).unwrap_or_default()
 }
 
-/// What was found about the samples of both builds, one line for each kind, in at most this many bytes.
+/// The findings about the samples of both builds, one line for each kind, in at most `length` bytes.
 fn finding_list(outcome: &ComparisonResult, length: usize) -> String {
     let findings = group_findings(outcome, code).into_iter();
     let line = |BuildFindings { builds, cells, text }| format!("- {builds}, {}: {}\n", escape(&cells), escape(&text));
@@ -93,7 +92,7 @@ fn finding_list(outcome: &ComparisonResult, length: usize) -> String {
     truncate_lines(head, findings.map(line), "", length)
 }
 
-/// Other differences, in at most this many bytes.
+/// Other differences, in at most `length` bytes.
 fn context_details(outcome: &ComparisonResult, length: usize) -> String {
     let row = |DifferenceRow { name, before, after, cells }: &DifferenceRow| {
         let name = if name.is_empty() { String::new() } else { format!("{}: ", escape(name)) };
@@ -107,7 +106,7 @@ fn context_details(outcome: &ComparisonResult, length: usize) -> String {
     truncate_lines(head, sections.iter().flat_map(lines), "\n</details>\n", length)
 }
 
-/// Joins as many lines as fit between the head and the tail; nothing if there are none.
+/// Joins as many lines as fit between the head and the tail; empty without lines.
 fn truncate_lines(head: &str, lines: impl Iterator<Item = String>, tail: &str, length: usize) -> String {
     let mut text = head.to_owned();
     for line in lines {

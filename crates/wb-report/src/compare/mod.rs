@@ -57,7 +57,6 @@ pub enum Verbosity {
     All,
 }
 
-/// Renders the comparison in one sentence, the names of the builds and the deciding method.
 fn header(outcome: &ComparisonResult, options: &[String], style: Style) -> String {
     let named = |build: &BuildSummary| match build.runs.len() {
         1 => build.name.clone(),

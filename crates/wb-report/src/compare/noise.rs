@@ -49,7 +49,6 @@ pub fn noise_text(model: &NoiseModel, style: Style) -> String {
     table.draw(style) + &style.indent(0, &about) + &provenance_lines(model, style)
 }
 
-/// Describes observed patterns: drift, multiple modes and excluded runs.
 fn describe_patterns(noise: &MetricNoise) -> String {
     let drift = |trend: &Option<wb_stats::Trend>, per: &str| {
         let significant = trend.as_ref().filter(|trend| trend.p_value <= SIGNIFICANCE);
@@ -74,7 +73,6 @@ fn describe_patterns(noise: &MetricNoise) -> String {
     if patterns.is_empty() { NO_VALUE.to_owned() } else { patterns.join(", ") }
 }
 
-/// Renders the distinct properties of the systems that the builds were measured on.
 fn provenance_lines(model: &NoiseModel, style: Style) -> String {
     let properties = model.trained_on.iter().flat_map(|build| &build.provenance);
     let names: BTreeSet<&String> = properties.clone().map(|(name, _)| name).collect();

@@ -8,10 +8,8 @@ use super::failures::has_undecisive_failures;
 use super::figures::magnitude;
 use super::headline::{count_checks, describe_sides};
 
-/// The maximum number of parts that have a sentence of their own.
 const MAX_PARTS: usize = 4;
 
-/// How a part compares with the reference, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PartRank {
     Worse,
@@ -21,13 +19,10 @@ enum PartRank {
     Harmless,
 }
 
-/// A part that is compared with the reference.
 struct Part<'a> {
     name: &'a str,
-    /// Its place in the plan.
     position: usize,
     rank: PartRank,
-    /// The largest difference.
     size: f64,
     checks: Vec<&'a CheckResult>,
 }
@@ -62,8 +57,8 @@ fn rank(check: &CheckResult) -> PartRank {
     }
 }
 
-/// Worse parts first, then better ones. If there are many, only those with the largest differences have a sentence, and
-/// harmless ones have none.
+/// Describes worse parts first, then better ones. If there are many, only those with the largest differences have a
+/// sentence, and harmless ones have none.
 pub(super) fn describe_parts(
     within_run: &WithinRunSummary,
     primary: &[&CheckResult],

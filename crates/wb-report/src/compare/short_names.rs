@@ -1,4 +1,4 @@
-//! Names of checks and cells as sentences have them.
+//! Short names of checks and cells for sentences.
 
 use wb_compare::CheckId;
 use wb_model::unescape_lossy;
@@ -21,12 +21,10 @@ pub(super) fn short_location(location: &str) -> String {
     }
 }
 
-/// The identifier of the cell of a check.
 pub(super) fn cell_id(id: &str) -> &str {
     id.rsplitn(3, '/').nth(2).unwrap_or(id)
 }
 
-/// The test and the case of a check.
 pub(super) fn short_cell_name(id: &str) -> String {
     let Ok(parsed) = CheckId::parse(id) else { return id.to_owned() };
     match unescape_lossy(parsed.case.trim_start_matches("./")).as_str() {

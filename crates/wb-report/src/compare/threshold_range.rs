@@ -36,7 +36,6 @@ impl ThresholdRange {
         })
     }
 
-    /// The thresholds of the primary checks.
     pub(super) fn of_primary(outcome: &ComparisonResult) -> Option<Self> {
         Self::new(outcome.checks.iter().filter(|check| check.primary))
     }

@@ -12,7 +12,6 @@ use crate::text::{Style, definition_list};
 
 pub(super) type NamedTotal = (&'static str, fn(&Totals) -> usize);
 
-/// Primary checks by verdict.
 pub(super) const VERDICTS: [NamedTotal; 9] = [
     ("improved", |totals| totals.better),
     ("minor-gain", |totals| totals.minor_gain),
@@ -56,7 +55,6 @@ pub(super) fn count_verdicts(totals: &Totals, wording: Wording) -> Vec<(usize, &
     occurring.map(|(count, one, several)| (count, wording.total(if count == 1 { one } else { several }))).collect()
 }
 
-/// What is said if no primary check has a verdict to count.
 pub(super) fn describe_no_difference(outcome: &ComparisonResult) -> String {
     if outcome.checks.iter().any(has_undecisive_failures) {
         "no relevant difference but in failed attempts".to_owned()
@@ -65,8 +63,7 @@ pub(super) fn describe_no_difference(outcome: &ComparisonResult) -> String {
     }
 }
 
-/// How many primary checks were compared: `10 checks and 4 standard deviations compared`. The first sentence counts the
-/// same ones.
+/// `10 checks and 4 standard deviations compared`: the primary checks, as counted by the first sentence.
 pub(super) fn describe_compared(outcome: &ComparisonResult) -> String {
     let is_mean = |check: &&CheckResult| check.primary && check.statistic == Statistic::Mean;
     let means = outcome.checks.iter().filter(is_mean).filter(|check| check.final_verdict.is_compared()).count();
@@ -78,7 +75,6 @@ pub(super) fn describe_compared(outcome: &ComparisonResult) -> String {
     }
 }
 
-/// Renders other differences between the builds, and the totals.
 pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String {
     let totals = &outcome.totals;
     let wording = Wording::new(outcome);
@@ -117,7 +113,7 @@ pub(super) fn render_totals(outcome: &ComparisonResult, style: Style) -> String 
     context::render_context(&outcome.context, style) + &style.heading("totals") + &definition_list(pairs, style)
 }
 
-/// The counts of disturbed samples in the first and the last build; none if neither records them.
+/// The counts of disturbed samples in the first and the last build; `None` if neither records them.
 pub(super) fn disturbed_samples(outcome: &ComparisonResult) -> Option<String> {
     let [reference, .., judged] = &outcome.builds[..] else { return None };
     let counts = [reference, judged].into_iter().filter_map(|build| {
@@ -127,7 +123,6 @@ pub(super) fn disturbed_samples(outcome: &ComparisonResult) -> Option<String> {
     Some(counts.collect::<Vec<_>>().join(", ")).filter(|counts| !counts.is_empty())
 }
 
-/// Whether a sample of the first or the last build was disturbed.
 pub(super) fn has_disturbed_samples(outcome: &ComparisonResult) -> bool {
     let [reference, .., judged] = &outcome.builds[..] else { return false };
     [reference, judged].into_iter().filter_map(|build| build.samples).any(|samples| samples.disturbed > 0)

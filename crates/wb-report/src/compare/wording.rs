@@ -5,21 +5,18 @@ use serde::Serialize;
 use wb_compare::comparison::FinalVerdict;
 use wb_compare::{Builds, ComparisonResult};
 
-/// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wording {
-    /// Builds, of which one follows the other.
     Builds,
-    /// Parts of one run, which are alternatives: none of them regressed.
+    /// Alternatives, of which none regressed.
     Alternatives,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct PageWords {
-    /// The heading of the table of both sides.
     sides: &'static str,
     pub(super) side: &'static str,
-    /// Whether sides have scores and groups, which parts of one run have not.
+    /// Whether sides have scores and groups; parts of one run have none.
     averages: bool,
 }
 
@@ -32,7 +29,7 @@ impl Wording {
         if builds.within_run().is_some() { Self::Alternatives } else { Self::Builds }
     }
 
-    /// The name of the number of checks with a verdict, of which the name for builds is given.
+    /// The name of a total; its name for builds is given.
     pub(super) fn total(self, of_builds: &'static str) -> &'static str {
         match (self, of_builds) {
             (Self::Alternatives, "improved") => "better",

@@ -2,15 +2,11 @@
 
 use std::collections::BTreeSet;
 
-/// The columns before those of the parameters.
 const CELL: [&str; 4] = ["cell", "profile", "test", "serial"];
 
-/// The columns after those of the parameters.
 const METRIC: [&str; 3] = ["metric", "unit", "worker"];
 
-/// The leading columns that all rows of some files share.
 pub(crate) struct CellColumns {
-    /// The names of the parameters of all tests, sorted.
     params: Vec<String>,
 }
 
@@ -42,7 +38,6 @@ impl CellColumns {
         CELL.iter().map(owned).chain(params).chain(others).collect()
     }
 
-    /// The beginning of a row; `param` is the value of a parameter.
     pub(crate) fn row(&self, fields: CellFields, param: impl Fn(&str) -> String) -> Vec<String> {
         let CellFields { cell, profile, test, serial, metric, unit, worker } = fields;
         let params = self.params.iter().map(|name| param(name));

@@ -11,7 +11,7 @@ pub(crate) use columns::{CellColumns, CellFields};
 pub use study::{metrics, samples};
 pub(crate) use units::{SharedUnits, scale_figure};
 
-/// Renders rows as text, below the names of their columns. Writing to memory cannot fail, and rows have equal lengths,
+/// Renders rows as text, below the names of their columns. Writing to memory cannot fail; rows must have equal lengths,
 /// which the writer requires.
 pub(crate) fn to_csv(
     head: impl IntoIterator<Item = impl AsRef<[u8]>>,

@@ -7,7 +7,6 @@ use wb_stats::Summary;
 use super::{CellColumns, CellFields, SharedUnits, scale_figure, to_csv};
 use crate::phrasing;
 
-/// The columns of metrics after the leading ones.
 const METRIC_COLUMNS: [&str; 19] = [
     "direction",
     "primary",
@@ -30,11 +29,9 @@ const METRIC_COLUMNS: [&str; 19] = [
     "reason",
 ];
 
-/// The columns of samples after the leading ones.
 const SAMPLE_COLUMNS: [&str; 9] =
     ["sample", "attempt", "purpose", "counted", "value", "start_s", "duration_s", "outcome", "remarks"];
 
-/// The columns of both files.
 const FILES: [&[&str]; 2] = [&METRIC_COLUMNS, &SAMPLE_COLUMNS];
 
 /// Writes one row per metric and worker of a cell. A cell without metrics has a row with its outcome and the reason.
@@ -55,7 +52,6 @@ pub fn samples(study: &Study) -> String {
     to_csv(table.columns.header(&SAMPLE_COLUMNS, &FILES), rows)
 }
 
-/// The columns and units that all rows of a study share.
 struct TidyTable {
     columns: CellColumns,
     units: SharedUnits,
@@ -74,7 +70,6 @@ impl TidyTable {
         }
     }
 
-    /// The divisor and the name of a metric's unit.
     fn unit_of(&self, result: &MetricResult) -> (f64, String) {
         let unit = self.units.of(&result.metric.key().to_string(), &result.metric.unit);
         unit.map_or_else(|| (1.0, result.metric.unit.to_string()), |unit| (unit.divisor, unit.name.clone()))

@@ -16,12 +16,12 @@ pub(crate) struct ScaledUnit {
     pub(crate) name: String,
 }
 
-/// The unit of each metric: the one in which the terminal shows its largest figure. Metrics of one name in several tests
-/// share it, if their units differ at most in the prefix.
+/// The unit of each metric: the one in which the terminal shows its largest figure. Metrics of one name in several
+/// tests share it, if their units differ at most in the prefix.
 pub(crate) struct SharedUnits(BTreeMap<(String, Unit), ScaledUnit>);
 
 impl SharedUnits {
-    /// Chooses the units of figures: the name of the metric, its own unit, and the figure in that.
+    /// Chooses the units of figures, each with the name of the metric and its own unit.
     pub(crate) fn new(figures: impl Iterator<Item = (String, Unit, f64)>) -> Self {
         // The largest figure in the unit without a prefix, by which metrics in different units can be compared.
         let mut largest: BTreeMap<(String, String), (f64, Unit)> = BTreeMap::new();
@@ -46,7 +46,7 @@ impl SharedUnits {
         Self(metrics.into_iter().map(scaled).collect())
     }
 
-    /// The unit of a metric whose own unit is `unit`; none if it had no figure.
+    /// The unit of a metric whose own unit is `unit`; `None` if it had no figure.
     pub(crate) fn of(&self, metric: &str, unit: &Unit) -> Option<&ScaledUnit> {
         self.0.get(&(metric.to_owned(), unit.clone()))
     }

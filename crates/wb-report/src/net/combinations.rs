@@ -11,14 +11,12 @@ use crate::text::{Align, Style, Table, TableCell};
 #[derive(Debug)]
 pub struct Combination<'a> {
     pub protocol: String,
-    /// The formatted size of messages.
     pub size: String,
     /// Number of concurrent connections.
     pub instances: u32,
     pub result: &'a RunResult,
 }
 
-/// Renders a row for each combination.
 pub fn combinations(all: &[Combination<'_>], style: Style) -> String {
     use Align::{Left, Right};
     let lossy = all.iter().any(|combination| sent_datagrams(combination.result) > 0);

@@ -7,7 +7,6 @@ use super::figures::{format_bytes, format_figure, format_nanos};
 use crate::phrasing::NO_VALUE;
 use crate::text::{Style, Table, figure_columns, figure_row};
 
-/// Renders counts, retransmissions, round-trip times and buffer sizes.
 pub(super) fn connections_table(result: &RunResult, style: Style) -> String {
     let columns = ["connections", "retransmits", "RTT", "largest RTT", "send buffer", "receive buffer"];
     let mut table = Table::new(&figure_columns("", &columns));

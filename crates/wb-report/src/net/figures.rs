@@ -6,10 +6,8 @@ use wb_net::result::{GroupResult, LatencySummary, RunResult};
 use crate::phrasing::NO_VALUE;
 use crate::text::Style;
 
-/// The columns of a latency table.
 pub(super) const LATENCY_COLUMNS: [&str; 8] = ["mean", "min", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
 
-/// Formats a figure with its unit.
 pub(super) fn format_figure(value: Option<f64>, unit: &str) -> String {
     let finite = value.filter(|value| value.is_finite());
     finite.map_or_else(|| NO_VALUE.to_owned(), |value| Unit::new(unit).quantity(value).to_string())
@@ -25,12 +23,10 @@ pub(super) fn format_byte_rate(rate: Option<f64>) -> String {
     format_figure(rate.map(|rate| rate / 1e6), "MB/s")
 }
 
-/// Formats a size in bytes.
 pub(super) fn format_bytes(amount: u64) -> String {
     format_figure(Some(amount as f64), "B")
 }
 
-/// Formats a time in nanoseconds.
 pub(super) fn format_nanos(time: Option<f64>) -> String {
     format_figure(time, "ns")
 }
@@ -43,12 +39,11 @@ pub(super) fn format_percent(share: Option<f64>) -> String {
     }
 }
 
-/// The quotient of two numbers; none if the denominator is not positive.
+/// The quotient of two numbers; `None` if the denominator is not positive.
 pub(super) fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
     (denominator > 0.0).then(|| numerator / denominator)
 }
 
-/// Formats the figures of the columns [`LATENCY`].
 pub(super) fn latency_figures(latency: Option<&LatencySummary>) -> Vec<String> {
     let Some(latency) = latency else { return vec![NO_VALUE.to_owned(); LATENCY_COLUMNS.len()] };
     let p = latency.percentiles;
@@ -72,7 +67,7 @@ pub(super) fn format_bound(is_at_least: bool, time: f64) -> String {
     format!("{sign}{}", format_nanos(Some(time)))
 }
 
-/// Says that a rate was not reached, if so: it comes first, since every other figure has to be read with it.
+/// Reports that a rate was not reached. It comes first, since every other figure has to be read with it.
 pub(super) fn rate_shortfall(result: &RunResult, style: Style) -> String {
     result.rate_shortfall().map(|shortfall| style.indent(2, &shortfall)).unwrap_or_default()
 }

@@ -9,7 +9,6 @@ use super::transactions::lag_remark;
 use crate::phrasing::NO_VALUE;
 use crate::text::{Style, Table, figure_columns, figure_row};
 
-/// Renders all tables of flowops.
 pub(super) fn flowop_tables(result: &RunResult, style: Style) -> String {
     [
         latency_table(result, style),
@@ -20,7 +19,6 @@ pub(super) fn flowop_tables(result: &RunResult, style: Style) -> String {
     .concat()
 }
 
-/// All flowops, each with the name of its transaction.
 fn named_flowops(result: &RunResult) -> impl Iterator<Item = (String, &FlowopResult)> {
     let parts = result.groups.iter().flat_map(|group| group.transactions.iter().map(move |part| (group, part)));
     parts.flat_map(move |(group, part)| {
@@ -29,7 +27,6 @@ fn named_flowops(result: &RunResult) -> impl Iterator<Item = (String, &FlowopRes
     })
 }
 
-/// The names of a transaction and of a flowop, and one of its sides.
 type NamedSide<'a> = (String, String, &'a FlowopSide);
 
 fn sides(result: &RunResult) -> impl Iterator<Item = NamedSide<'_>> {

@@ -8,7 +8,6 @@ use super::figures::{
 };
 use crate::text::{Style, Table, figure_columns, figure_row};
 
-/// Renders throughput, latency of rounds, and CPU usage of both sides.
 pub(super) fn group_tables(result: &RunResult, style: Style) -> String {
     let columns = ["strands", "time", "received", "throughput", "difference", "rounds", "per second"];
     let mut moved = Table::new(&figure_columns("", &columns));

@@ -1,5 +1,5 @@
-//! Renders network runs: results for the terminal ([`result`], [`preset`], [`combinations`]), progress lines
-//! ([`live`]), and XML ([`xml`]).
+//! Renders network runs: results for the terminal ([`result_text`], [`preset`], [`combinations`]), progress lines
+//! ([`progress`]), and XML ([`xml`]).
 //!
 //! All figures are from the [`RunResult`]; a missing one is a dash.
 
@@ -27,16 +27,13 @@ use crate::text::{Style, nested_latency_table};
 pub use combinations::{Combination, combinations};
 pub use preset::preset;
 
-/// Selection of the sections to show besides the total.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResultSections {
     /// Groups, with the resource usage of their strands and their connections.
     pub groups: bool,
-    /// Strands.
     pub threads: bool,
     pub transactions: bool,
     pub flowops: bool,
-    /// Counters of network interfaces.
     pub netstat: bool,
     /// Percentiles per interval.
     pub nested: bool,
@@ -61,7 +58,6 @@ pub fn result_text(result: &RunResult, sections: ResultSections, style: Style) -
     detailed.into_iter().filter(|(is_selected, _)| *is_selected).map(|(_, draw)| draw(result, style)).collect()
 }
 
-/// Renders the executions of flowops, with the CPU time and the events that were counted.
 pub fn flowops_text(result: &RunResult, style: Style) -> String {
     flowops::flowop_tables(result, style)
 }

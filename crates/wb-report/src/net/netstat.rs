@@ -9,7 +9,6 @@ use super::figures::{format_bit_rate, format_figure, ratio};
 use crate::phrasing::NO_VALUE;
 use crate::text::{Style, Table, figure_columns, figure_row};
 
-/// Renders packets and bits per second by machine and interface, then protocol counters.
 pub(super) fn netstat_tables(result: &RunResult, style: Style) -> String {
     let columns = ["packets in", "packets out", "in", "out", "errors in", "errors out"];
     let mut table = Table::new(&figure_columns("", &columns));

@@ -70,7 +70,6 @@ fn add_directions(table: &mut Table, result: &RunResult, path: (&GroupResult, &T
     rows.into_iter().flatten().for_each(|row| table.row(row));
 }
 
-/// Renders the rate of rounds, the CPU usage of both sides, and TCP retransmissions.
 fn resource_line(result: &RunResult, style: Style) -> String {
     let cpu = result.machines.iter().map(|machine| format!("{} {}", machine.name, format_percent(machine.cpu_percent)));
     let connections = result.groups.iter().flat_map(|group| [&group.client_connections, &group.server_connections]);

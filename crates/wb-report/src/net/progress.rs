@@ -2,20 +2,18 @@
 
 use super::figures::{format_bit_rate, format_figure};
 
-/// Rates in one interval of the data phase.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IntervalRates {
     /// The interval's end in seconds since the start of the data phase.
     pub at: f64,
-    /// Bytes per second received; none if a machine did not report.
+    /// Bytes per second; `None` if a machine did not report.
     pub received: Option<f64>,
-    /// Bytes per second sent.
+    /// Bytes per second.
     pub sent: Option<f64>,
     /// Executions of the client's flowops per second.
     pub operations: Option<f64>,
 }
 
-/// Renders the line of an interval, its time with the given number of decimals.
 pub fn interval_line(tick: &IntervalRates, decimals: usize) -> String {
     let columns = [
         (format_bit_rate(tick.received), "received"),
@@ -26,7 +24,6 @@ pub fn interval_line(tick: &IntervalRates, decimals: usize) -> String {
     format!("{:>8.decimals$} s{columns}\n", tick.at)
 }
 
-/// Renders the line for the start of a transaction.
 pub fn transaction_start_line(seconds: f64, decimals: usize, name: &str) -> String {
     format!("{seconds:>8.decimals$} s  {name} begins\n")
 }

@@ -25,7 +25,7 @@ pub struct SweepChart {
 }
 
 impl SweepChart {
-    /// The chart of a sweep; loads without a figure are left out.
+    /// Creates the chart of a sweep; loads without a figure are left out.
     pub fn new(sweep: &Sweep) -> Self {
         let line = |name: &str, percentile: fn(&LatencySummary) -> u64| SummaryCurve {
             name: name.to_owned(),
@@ -71,7 +71,6 @@ impl Chart for SweepChart {
     }
 }
 
-/// The columns of a sweep's tables, after the load.
 const COLUMNS: [&str; 8] = ["offered", "achieved", "p50", "p99", "p99 of the runs", "p99.9", "max", ""];
 
 fn row(sweep: &Sweep, point: &SweepPoint) -> (String, Vec<String>) {
@@ -106,13 +105,11 @@ fn range(point: &SweepPoint) -> Option<String> {
     Some(format!("{low} to {high}"))
 }
 
-/// The p99 of a load with its range.
 fn p99(point: &SweepPoint) -> String {
     let range = range(point).map(|range| format!(" ({range})"));
     format!("p99 {}{}", format_nanos(point.p99()), range.unwrap_or_default())
 }
 
-/// What the sweep found, in a sentence.
 fn conclusion(sweep: &Sweep) -> String {
     let capacity = format_figure(Some(sweep.capacity), "/s");
     let finding = match (sweep.knee(), sweep.disturbed_lowest(), sweep.undecided_knee()) {
@@ -162,7 +159,6 @@ fn describe_knee(sweep: &Sweep, knee: &SweepPoint) -> String {
     }
 }
 
-/// Renders a sweep for the terminal.
 pub fn sweep_text(sweep: &Sweep, style: Style) -> String {
     let mut table = Table::new(&figure_columns("  load", &COLUMNS));
     for point in &sweep.points {
@@ -182,10 +178,6 @@ struct SweepView {
     notes: Vec<String>,
 }
 
-/// Renders a page with the chart and the table of a sweep.
-///
-/// # Errors
-/// A template that does not match: a bug.
 pub fn sweep_page(sweep: &Sweep) -> Result<String, PageError> {
     let caption = "Response time, from the intended start of a round, over the rounds that were to begin per second: of \
         each load the run with the median p99, the band from the smallest to the largest p99.";

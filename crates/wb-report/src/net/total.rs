@@ -9,7 +9,6 @@ use super::figures::{
 };
 use crate::text::{Style, Table, definition_list, figure_columns, figure_row};
 
-/// Renders traffic, throughput, rates and errors of the data phase.
 pub(super) fn totals_text(result: &RunResult, style: Style) -> String {
     let totals = &result.totals;
     let mut out = style.heading("total");

@@ -8,7 +8,6 @@ use super::figures::{
 use crate::phrasing::NO_VALUE;
 use crate::text::{Style, Table, figure_columns, figure_row};
 
-/// Renders a row for each transaction.
 pub(super) fn throughput_table(result: &RunResult, style: Style) -> String {
     let mut table = Table::new(&figure_columns("", &["time", "received", "throughput", "operations", "per second"]));
     for (name, transaction) in named_transactions(result) {

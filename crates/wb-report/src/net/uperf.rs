@@ -10,12 +10,10 @@ use super::ResultSections;
 
 const SEPARATOR: &str = "-------------------------------------------------------------------------------\n";
 
-/// What a line of progress shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProgressLine {
     /// Bytes moved.
     pub bytes: u64,
-    /// Time in seconds.
     pub seconds: f64,
     /// Executions of flowops.
     pub operations: u64,
@@ -35,10 +33,8 @@ impl ProgressLine {
     }
 }
 
-/// The whole of a run: the lines of its transactions, the total, and the sections that are selected.
-///
-/// With `ended`, the time of day in milliseconds, lines are those for scripts; those of transactions and the total have
-/// been printed.
+/// Renders a run: the lines of its transactions, the total, and the selected sections. With `ended`, the time of day in
+/// milliseconds, lines are those for scripts; those of transactions and the total have been printed.
 pub fn result_text(profile: &NetProfile, result: &RunResult, sections: ResultSections, ended: Option<f64>) -> String {
     let line = |name: &str, totals: ProgressLine| match ended {
         Some(millis) => timestamped_line(millis, name, totals.bytes, totals.operations),
@@ -102,7 +98,6 @@ pub fn timestamped_line(millis: f64, name: &str, bytes: u64, operations: u64) ->
     format!("timestamp_ms:{millis:.4} name:{name} nr_bytes:{bytes} nr_ops:{operations}\n")
 }
 
-/// The separator before the total.
 pub fn separator() -> &'static str {
     SEPARATOR
 }
@@ -182,7 +177,6 @@ fn netstat(result: &RunResult) -> String {
     out
 }
 
-/// A row of the table of hosts.
 #[derive(Default)]
 struct HostRow {
     seconds: f64,
@@ -192,7 +186,6 @@ struct HostRow {
 }
 
 impl HostRow {
-    /// One side of groups.
     fn new<'a>(
         groups: impl IntoIterator<Item = &'a GroupResult>,
         seconds: f64,

@@ -6,7 +6,6 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use wb_net::result::{LatencySummary, RunResult, RunStatus, Totals};
 
-/// Writes these runs as an XML document.
 pub fn xml(results: &[RunResult]) -> io::Result<String> {
     let mut file = XmlWriter(Writer::new_with_indent(Vec::new(), b' ', 1));
     file.0.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
@@ -18,7 +17,6 @@ pub fn xml(results: &[RunResult]) -> io::Result<String> {
 
 struct XmlWriter(Writer<Vec<u8>>);
 
-/// Names and values of an element's attributes.
 type Attributes = Vec<(&'static str, String)>;
 
 impl XmlWriter {
@@ -163,7 +161,6 @@ fn start_tag<'a>(name: &'a str, attributes: &Attributes) -> BytesStart<'a> {
     start
 }
 
-/// Replaces the characters that XML 1.0 cannot represent.
 fn replace_forbidden(text: &str) -> String {
     let is_allowed = |c: char| !c.is_control() || matches!(c, '\t' | '\n' | '\r');
     text.chars().map(|c| if is_allowed(c) && !matches!(c, '\u{fffe}' | '\u{ffff}') { c } else { '\u{fffd}' }).collect()

@@ -185,7 +185,6 @@ fn sample_view(cell: &CellResult, sample: &AttemptResult) -> SampleView {
 
 const TELEMETRY_WIDTH: f64 = 310.0;
 
-/// One chart for each telemetry series over all samples of the cell.
 fn telemetry_views(cell: &CellResult, extras: &RunExtras, ids: &mut IdGenerator) -> Vec<TelemetryView> {
     let recorded = cell.attempts.iter().filter_map(|sample| Some((sample, extras.telemetry.get(&sample.folder)?)));
     let mut strips: Vec<TelemetryChart> = Vec::new();
@@ -215,7 +214,6 @@ fn telemetry_views(cell: &CellResult, extras: &RunExtras, ids: &mut IdGenerator)
     strips.iter().map(&mut view).collect()
 }
 
-/// The command that repeats this cell with the same parameters.
 fn rerun_command(cell: &CellResult) -> String {
     let params = serde_json::to_string(&cell.params).expect("plain data has a JSON form");
     let quoted = format!("{}:{params}", cell.id.test).replace('\'', r"'\''");

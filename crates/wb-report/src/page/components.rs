@@ -12,7 +12,6 @@ pub(crate) struct NamedText {
     pub(crate) text: String,
 }
 
-/// A name with texts that may be links.
 #[derive(Serialize)]
 pub(crate) struct NamedLinks {
     pub(crate) name: String,
@@ -38,7 +37,6 @@ pub(crate) struct PageFigure {
     legend: Vec<LegendEntry>,
 }
 
-/// A legend entry: a symbol and its meaning.
 #[derive(Serialize)]
 struct LegendEntry {
     key: Value,
@@ -65,7 +63,6 @@ impl PageFigure {
         Self { wide: rendered(WIDE), narrow: rendered(NARROW), caption, legend: Vec::new() }
     }
 
-    /// Adds a legend of symbols in SVG and their names.
     pub(crate) fn with_legend(mut self, legend: impl Iterator<Item = (String, &'static str)>) -> Self {
         self.legend = legend.map(|(symbol, name)| LegendEntry { key: Value::from_safe_string(symbol), name }).collect();
         self

@@ -15,17 +15,16 @@ const COMMON: [(&str, &str); 2] = [
 const CSS: &str = include_str!("../../templates/page.css");
 const SCRIPT: &str = include_str!("../../templates/page.js");
 
-/// The template, styles and scripts of a kind of page.
 pub(crate) struct Document<'a> {
-    /// The template, which extends `base.html` and receives the view as `page`.
+    /// Extends `base.html` and receives the view as `page`.
     pub(crate) template: &'a str,
     /// Style sheets after the common ones.
     pub(crate) styles: &'a [&'a str],
-    /// Scripts that are concatenated to the common one, in this order.
+    /// Concatenated to the common script, in this order.
     pub(crate) scripts: &'a [&'a str],
 }
 
-/// A template that does not match its view: a bug of this program.
+/// A template does not match its view: a bug of this program.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot render the page: {0:#}")]
 pub struct PageError(#[from] minijinja::Error);
@@ -51,8 +50,8 @@ impl Document<'_> {
     }
 }
 
-/// Replaces characters that HTML does not allow, or that would show a name as another one, by their numbers: `⟨U+202E⟩`. That is
-/// text in the data of scripts, too.
+/// Replaces characters that HTML does not allow, or that would disguise a name, by their numbers: `⟨U+202E⟩`. In the
+/// data of scripts that is text, too.
 fn show_unprintable(page: String) -> String {
     let is_replaced = |letter: char| is_unprintable(letter) && !matches!(letter, '\n' | '\t' | '\r');
     if !page.contains(is_replaced) {

@@ -10,7 +10,6 @@ use crate::chart::RatioBars;
 use crate::compare::experiment::{CaseSection, calibration, describe_criterion, variants};
 use crate::text::{Table, Tone};
 
-/// View of an experiment: its criterion and its cases.
 #[derive(Serialize)]
 pub(super) struct ExperimentView {
     criterion: NamedText,
@@ -27,7 +26,6 @@ struct CaseView {
     end: Option<String>,
 }
 
-/// View of a case's variants in one metric, with their ratios drawn on one scale.
 #[derive(Serialize)]
 struct VariantsView {
     /// The metric, if the case has several.
@@ -129,7 +127,6 @@ impl VariantRow {
     }
 }
 
-/// The CSS class and the symbol of a verdict, in addition to its word.
 fn tone_symbol(tone: Tone) -> (&'static str, &'static str) {
     match tone {
         Tone::Good => ("good", "▲"),
@@ -140,7 +137,6 @@ fn tone_symbol(tone: Tone) -> (&'static str, &'static str) {
     }
 }
 
-/// A table for the terminal as one for the page.
 fn figure_table(title: &str, table: &Table) -> FigureTable {
     let (heads, rows) = table.raw_texts();
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();

@@ -5,28 +5,24 @@ use std::collections::BTreeMap;
 use wb_compare::experiment::Experiment;
 use wb_model::Unit;
 
-/// Additional content from the run folder or the caller.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunExtras {
-    /// Telemetry of samples, by the sample's folder relative to the run's.
+    /// By the sample's folder relative to the run's.
     pub telemetry: BTreeMap<String, Vec<TelemetrySeries>>,
     /// The result of `ab` or `calibrate`, if the run is of one.
     pub experiment: Option<Experiment>,
-    /// Commands that repeat or evaluate the run.
     pub commands: Vec<ReproduceCommand>,
 }
 
-/// A telemetry series of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TelemetrySeries {
-    /// Its name, such as `CPU of the workload`.
+    /// Such as `CPU of the workload`.
     pub name: String,
     pub unit: Unit,
     /// Pairs of seconds since the sample's start, ascending, and the value.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A command with its purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReproduceCommand {
     pub purpose: String,

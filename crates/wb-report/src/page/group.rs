@@ -25,12 +25,10 @@ pub(super) struct GroupView {
     axis: Option<Value>,
     is_log: bool,
     figures: Vec<PageFigure>,
-    /// Charts of metrics that are not primary.
     other_figures: Vec<PageFigure>,
     cells: Vec<CellView>,
 }
 
-/// A cell's row in the overview.
 #[derive(Serialize)]
 struct RowView {
     id: String,
@@ -46,8 +44,8 @@ struct RowView {
     failures: Option<String>,
     invalid: usize,
     disturbed: usize,
-    /// What belongs to the row and has no column: the other primary metrics, why it was not measured as requested, and
-    /// the estimate without disturbed samples.
+    /// What has no column: the other primary metrics, why the cell was not measured as requested, and the estimate
+    /// without disturbed samples.
     remarks: Vec<String>,
 }
 
@@ -130,7 +128,6 @@ fn overview_row(group: &CellGroup, cell: &CellResult, id: String, bars: Option<&
     }
 }
 
-/// The medians of further primary metrics.
 fn describe_other_primaries(cell: &CellResult) -> Option<String> {
     let others = cell.primary_metrics().skip(1).map(|result| {
         let [median, half_width, ..] = phrasing::metric_values(cell, Some(result));
@@ -149,7 +146,6 @@ fn overview_reason(cell: &CellResult) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// Describes the estimate without the disturbed samples.
 fn describe_undisturbed(primary: &MetricResult) -> Option<String> {
     let summary = primary.undisturbed.as_ref()?;
     let half = phrasing::format_half_width(summary).map(|half| format!(" {half}")).unwrap_or_default();
@@ -160,7 +156,6 @@ fn describe_undisturbed(primary: &MetricResult) -> Option<String> {
     ))
 }
 
-/// An outcome's CSS class and symbol, in addition to its word.
 fn outcome_symbol(outcome: &CellOutcome) -> (&'static str, &'static str) {
     match outcome {
         CellOutcome::Measured => ("good", "●"),

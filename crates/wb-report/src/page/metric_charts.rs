@@ -9,7 +9,7 @@ use super::components::{IdGenerator, PageFigure};
 use crate::chart::{BoxPlot, BoxRow, SampleDot, SampleMark, SampleTimeline, TimelineRow};
 use crate::groups::CellGroup;
 
-/// The number of samples of one cell that charts show of imported series, evenly spread.
+/// Number of samples of one cell that charts show of imported series, evenly spread.
 const PLOTTED_SAMPLES: usize = 1000;
 
 /// The charts of the metric of the overview, which may have another name in each cell.
@@ -22,7 +22,6 @@ pub(super) fn first(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure>
     figures
 }
 
-/// The charts of the other primary metrics.
 pub(super) fn further_primary(group: &CellGroup, ids: &mut IdGenerator) -> Vec<PageFigure> {
     let mut figures = Vec::new();
     for charts in by_key(group, |cell| cell.primary_metrics().skip(1)) {
@@ -57,7 +56,6 @@ fn by_key<'a, I: Iterator<Item = &'a MetricResult>>(
     distinct.iter().map(charts).collect()
 }
 
-/// What the charts of one metric show.
 struct MetricCharts {
     group: String,
     name: String,
@@ -111,7 +109,6 @@ impl MetricCharts {
         }
     }
 
-    /// The distributions, a box for each cell.
     fn boxes(&self, ids: &mut IdGenerator) -> Option<PageFigure> {
         let title = format!("{}: {} by case", self.group, self.name);
         let caption = format!(
@@ -123,7 +120,6 @@ impl MetricCharts {
         (!self.boxes.is_empty()).then(|| PageFigure::new(&plot, caption, ids))
     }
 
-    /// The samples in time order, a row for each cell.
     fn timeline(&self, title: String, ids: &mut IdGenerator) -> Option<PageFigure> {
         if self.rows.is_empty() {
             return None;

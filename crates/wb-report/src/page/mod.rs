@@ -1,7 +1,7 @@
 //! Renders the HTML page of a run: one self-contained file, readable without scripts.
 //!
 //! A page is a view (strings and rendered charts) in a template. The template engine escapes all texts; only charts are
-//! inserted as markup, and they escape their texts themselves. [`document`] and [`pieces`] are shared by all pages.
+//! inserted as markup, and they escape their texts themselves. [`document`] and [`components`] are shared by all pages.
 
 mod cell;
 pub(crate) mod components;
@@ -23,7 +23,6 @@ const DOCUMENT: document::Document<'_> = document::Document {
     scripts: &[include_str!("../../templates/run.js")],
 };
 
-/// Renders the page of a study with additional content.
 pub fn html(study: &Study, extras: &RunExtras) -> Result<String, PageError> {
     DOCUMENT.render(view::RunPage::new(study, extras))
 }

@@ -15,26 +15,21 @@ use crate::links::{self, BASE_URL_KEYS, Hyperlink};
 use crate::phrasing;
 use crate::systems::SystemTable;
 
-/// The number of cells from which on the page has a row of each alone: a page with charts and details takes ten times as
-/// much.
+/// Number of cells from which the page has only a row for each: a page with charts and details takes ten times as much.
 const MANY_CELLS: usize = 1000;
 
-/// The number of values of samples from which on the page has charts of the first primary metric alone: each value is
-/// drawn up to four times.
+/// Number of values of samples from which the page has charts of the first primary metric alone: each value is drawn up
+/// to four times.
 const MANY_VALUES: usize = 8000;
 
-/// What the page shows of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// Everything.
     Full,
-    /// With charts of the first primary metric alone.
     FewCharts,
-    /// A row in the overview.
+    /// Only a row in the overview.
     Rows,
 }
 
-/// Data of the page.
 #[derive(Serialize)]
 pub(super) struct RunPage {
     title: String,
@@ -80,7 +75,6 @@ impl Detail {
         }
     }
 
-    /// How to see what the page leaves out.
     fn omission(self, study: &Study) -> Option<String> {
         match self {
             Self::Full => None,

@@ -11,33 +11,26 @@ use crate::chart::{SampleDot, SampleMark};
 
 const WIDTH: f64 = 860.0;
 
-/// A chart with the name of its file.
 pub struct MatrixPlot {
     /// File name without extension: `boxplot-upload`, `heatmap-latency`.
     pub name: String,
-    /// Whose figures it shows.
     pub(super) scenario: Scenario,
     pub(super) chart: Box<dyn Chart>,
-    /// What it shows, for the page.
     pub(super) caption: &'static str,
 }
 
 impl MatrixPlot {
-    /// Renders the chart as SVG.
     pub fn svg(&self) -> String {
         chart::svg(self.chart.as_ref(), WIDTH)
     }
 
-    /// Renders the chart as PNG.
-    ///
-    /// # Errors
-    /// If it is too large.
+    /// Renders the chart as PNG. Fails if it is too large.
     pub fn png(&self) -> Result<Vec<u8>, PngError> {
         chart::png(&self.svg())
     }
 }
 
-/// The charts of a matrix, without those that have no figures: of each scenario a heat map and box plots.
+/// Draws a heat map and box plots of each scenario; those without figures are left out.
 pub fn plots(results: &MatrixResults) -> Vec<MatrixPlot> {
     let of_scenario = |scenario: &Scenario| {
         let heat = heat_map(results, scenario).map(|chart| MatrixPlot {
@@ -57,7 +50,6 @@ pub fn plots(results: &MatrixResults) -> Vec<MatrixPlot> {
     results.scenarios().iter().flat_map(of_scenario).collect()
 }
 
-/// The name of the figures of a scenario.
 fn title(scenario: &Scenario) -> String {
     match scenario {
         Scenario::Latency => "Round trip".to_owned(),

@@ -4,29 +4,25 @@ use wb_model::Unit;
 
 use super::Scenario;
 
-/// The factor from B/s to the suites' Gbit/s.
+/// From B/s to the suites' Gbit/s.
 const GIGABITS_PER_BYTE: f64 = 8.0 / 1e9;
-/// The factor from ns to the suites' ms.
+/// From ns to the suites' ms.
 const MILLIS: f64 = 1.0 / 1e6;
 
-/// How figures of a scenario are shown.
 pub(super) trait DisplayScenario {
-    /// The unit of charts and tables.
     fn display_unit(&self) -> Unit;
 
     /// A sample in [`Self::display_unit`].
     fn displayed(&self, sample: f64) -> f64;
 
-    /// Formats a sample.
     fn format(&self, sample: f64) -> String;
 
-    /// The unit in the suites' files.
     fn suite_unit(&self) -> &'static str;
 
     /// A sample as a number in the suites' files.
     fn suite_number(&self, sample: f64) -> String;
 
-    /// Its name at the start of a title.
+    /// The name at the start of a title.
     fn title(&self) -> String;
 }
 

@@ -1,8 +1,8 @@
 //! Results of a matrix of implementations: the files of libp2p's performance suites, and a report of our own.
 //!
 //! [`MatrixResults`] is what a measured matrix consists of. [`yaml`], [`markdown`] and [`page`] write `results.yaml`,
-//! `results.md` and `results.html` in the suites' shape; [`charts`] draws heat maps and box plots. [`result_files`] is
-//! all of them.
+//! `results.md` and `results.html` in the suites' shape, [`charts`] draws heat maps and box plots, [`result_files`]
+//! renders all of them.
 
 pub mod charts;
 mod display;
@@ -23,28 +23,22 @@ pub use yaml::yaml;
 use crate::chart::PngError;
 use crate::page::PageError;
 
-/// Error of rendering the results of a matrix.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// The page cannot be rendered.
     #[error(transparent)]
     Page(#[from] PageError),
-    /// A chart is too large for PNG.
     #[error(transparent)]
     Png(#[from] PngError),
 }
 
-/// A file with results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultFile {
     pub name: String,
     pub content: Vec<u8>,
 }
 
-/// Renders all files of a matrix: the suites' three, and each chart as SVG and PNG. Charts without figures are left out.
-///
-/// # Errors
-/// If a chart is too large, or for a bug in a template.
+/// Renders all files of a matrix: the suites' three, and each chart as SVG and PNG. Charts without figures are left
+/// out. Fails if a chart is too large.
 pub fn result_files(results: &MatrixResults) -> Result<Vec<ResultFile>, RenderError> {
     let text = |name: &str, content: String| ResultFile { name: name.to_owned(), content: content.into_bytes() };
     let mut files = vec![

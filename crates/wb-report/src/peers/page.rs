@@ -21,7 +21,6 @@ struct MatrixView {
     baselines: Vec<NamedText>,
 }
 
-/// The charts of a scenario.
 #[derive(Serialize)]
 struct ChartSection {
     id: String,
@@ -37,9 +36,6 @@ struct TableSection {
 }
 
 /// Renders the page of a matrix: totals, heat maps, box plots, tables, and what was not measured.
-///
-/// # Errors
-/// A template that does not match: a bug.
 pub fn page(results: &MatrixResults) -> Result<String, PageError> {
     let mut ids = IdGenerator::default();
     let all = plots(results);
@@ -87,7 +83,6 @@ pub fn page(results: &MatrixResults) -> Result<String, PageError> {
     Document { template, styles: &[], scripts: &[] }.render(view)
 }
 
-/// The totals in a sentence.
 fn conclusion(results: &MatrixResults) -> String {
     let totals = Totals::new(results);
     let (all, passed) = totals.all();
@@ -97,7 +92,6 @@ fn conclusion(results: &MatrixResults) -> String {
     )
 }
 
-/// The medians of a baseline, if it has any.
 fn baseline(cell: &MatrixCell) -> Option<NamedText> {
     let median = |scenario: &Scenario| {
         let median = cell.median(scenario)?;

@@ -8,27 +8,23 @@ use wb_stats::Samples;
 
 use super::BoxStatistics;
 
-/// The results of a matrix.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MatrixResults {
-    /// When and where it was measured.
     pub metadata: MatrixMetadata,
-    /// Names of the axes, such as `transport`.
+    /// Such as `transport`.
     pub axes: Vec<String>,
     /// Cells that show what is possible.
     pub baselines: Vec<MatrixCell>,
     pub tests: Vec<MatrixCell>,
 }
 
-/// When and where a matrix was measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MatrixMetadata {
     pub test_pass: String,
-    /// Start, as in RFC 3339.
+    /// As in RFC 3339.
     pub started_at: String,
-    /// End, as in RFC 3339.
+    /// As in RFC 3339.
     pub completed_at: String,
-    /// Duration in seconds.
     pub duration_seconds: u64,
     /// The architecture: `x86_64`.
     pub platform: String,
@@ -41,22 +37,20 @@ pub struct MatrixMetadata {
 /// A pair of endpoints with what they used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatrixCell {
-    /// Its name: `DIALER x LISTENER (VALUE, …)`.
+    /// `DIALER x LISTENER (VALUE, …)`.
     pub name: String,
     /// Id of the endpoint that opened connections.
     pub dialer: String,
-    /// Id of the endpoint that accepted them.
+    /// Id of the endpoint that accepted connections.
     pub listener: String,
-    /// The value of each axis of the matrix; `None` where the axis does not apply.
+    /// One for each axis of the matrix; `None` where the axis does not apply.
     pub values: Vec<Option<String>>,
-    /// As a baseline: the cells beside which it is shown.
+    /// For a baseline: the cells beside which it is shown.
     pub scope: BaselineScope,
-    /// Whether it was measured.
     pub status: CellStatus,
     pub samples: usize,
     /// The number of samples that something outside the workload disturbed.
     pub disturbed: usize,
-    /// The samples of each measured scenario.
     pub scenarios: BTreeMap<Scenario, ScenarioSamples>,
     /// Times in nanoseconds from dialling to a usable connection, one for each connection.
     pub connect: Vec<f64>,
@@ -64,23 +58,14 @@ pub struct MatrixCell {
     pub first_byte: Vec<f64>,
 }
 
-/// Whether a cell was measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellStatus {
-    /// It was measured.
     Pass,
-    /// It ended without figures.
     Fail(AttemptOutcome),
-    /// Its figures are impossible.
-    Invalid {
-        /// The failed check.
-        gate: Gate,
-        /// The figures that failed it.
-        figures: String,
-    },
+    Invalid { gate: Gate, figures: String },
 }
 
-/// The cells that a baseline is shown beside.
+/// The cells beside which a baseline is shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BaselineScope {
     /// The cells whose limit it shows; `None` for all, unless it is only compared with some.
@@ -92,27 +77,25 @@ pub struct BaselineScope {
 /// Names of axes with their values. A cell must have one of the values of each.
 pub type CellFilter = Vec<(String, Vec<String>)>;
 
-/// The samples of a scenario.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScenarioSamples {
     pub iterations: usize,
     /// Bytes per second or nanoseconds of each iteration of all samples, in the order in which they were taken.
     pub values: Vec<f64>,
-    /// The median of the iterations of each sample. Iterations of one process vary together, so only these medians are
+    /// The median of the iterations of each sample. Iterations of one process vary together: only these medians are
     /// independent.
     pub samples: Vec<f64>,
     /// What disturbed each sample, by its position.
     pub disturbances: BTreeMap<usize, Vec<String>>,
     /// Whether each value is the median of several iterations because nothing else of them was reported.
     pub are_medians: bool,
-    /// Bytes of an iteration, in both directions; 0 if they are not known.
+    /// Bytes of an iteration, in both directions; 0 if unknown.
     pub bytes: u64,
-    /// CPU time of the dialers in all iterations, in seconds; `None` if it is not known.
+    /// CPU time of the dialers in all iterations, in seconds.
     pub cpu_seconds: Option<f64>,
 }
 
 impl CellStatus {
-    /// Its word.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -121,12 +104,12 @@ impl CellStatus {
         }
     }
 
-    /// Its word in the suites' files, which know no other.
+    /// The word in the suites' files, which know no other.
     pub(super) fn suite_word(&self) -> &'static str {
         if *self == Self::Pass { "pass" } else { "fail" }
     }
 
-    /// Why it is not `pass`.
+    /// Why the status is not `pass`.
     pub fn cause(&self) -> Option<String> {
         match self {
             Self::Pass => None,
@@ -137,12 +120,11 @@ impl CellStatus {
 }
 
 impl MatrixCell {
-    /// The values of its axes, which distinguish the panels of a heat map: `tcp, noise, yamux`.
+    /// The values of the axes, which distinguish the panels of a heat map: `tcp, noise, yamux`.
     pub fn combination(&self) -> String {
         self.values.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 
-    /// The value of an axis.
     pub(super) fn value(&self, axes: &[String], axis: &str) -> Option<&str> {
         let position = axes.iter().position(|name| name == axis)?;
         self.values.get(position)?.as_deref()
@@ -153,12 +135,10 @@ impl MatrixCell {
         self.scenarios.get(scenario).filter(|_| self.status == CellStatus::Pass)
     }
 
-    /// The samples of a scenario, if they count: one value each.
     pub(super) fn samples(&self, scenario: &Scenario) -> Option<Samples> {
         Samples::new(&self.counted(scenario)?.samples).ok()
     }
 
-    /// The iterations of a scenario, if they count.
     pub(super) fn iterations(&self, scenario: &Scenario) -> Option<Samples> {
         Samples::new(&self.counted(scenario)?.values).ok()
     }
@@ -169,7 +149,6 @@ impl MatrixCell {
         self.iterations(scenario).map(|iterations| BoxStatistics::new(&iterations))
     }
 
-    /// Whether a filter matches it.
     fn matches(&self, axes: &[String], filter: &CellFilter) -> bool {
         filter.iter().all(|(axis, values)| {
             self.value(axes, axis).is_some_and(|value| values.iter().any(|candidate| candidate == value))
@@ -181,7 +160,6 @@ impl MatrixCell {
         self.samples(scenario).map(|samples| samples.median())
     }
 
-    /// Why a scenario has no median.
     pub(super) fn obstacle(&self, scenario: &Scenario) -> Option<String> {
         let missing = || self.samples(scenario).is_none().then(|| "not measured".to_owned());
         self.status.cause().or_else(missing)
@@ -189,7 +167,7 @@ impl MatrixCell {
 }
 
 impl MatrixResults {
-    /// The scenarios of its cells: the standard ones, and those of the peers file by name.
+    /// The standard scenarios, then those of the peers file by name.
     pub fn scenarios(&self) -> Vec<Scenario> {
         let is_custom = |scenario: &&Scenario| !Scenario::STANDARD.contains(scenario);
         let measured = self.baselines.iter().chain(&self.tests).flat_map(|cell| cell.scenarios.keys());
@@ -197,7 +175,6 @@ impl MatrixResults {
         Scenario::STANDARD.into_iter().chain(custom.into_iter().cloned()).collect()
     }
 
-    /// Whether a baseline shows the limit of a cell.
     fn is_ceiling(&self, baseline: &MatrixCell, cell: &MatrixCell) -> bool {
         match &baseline.scope {
             BaselineScope { ceiling: Some(filter), .. } => cell.matches(&self.axes, filter),
@@ -205,7 +182,6 @@ impl MatrixResults {
         }
     }
 
-    /// Whether this cell is shown beside a baseline.
     pub(super) fn is_shown_beside(&self, baseline: &MatrixCell, cell: &MatrixCell) -> bool {
         let is_compared = |filter: &CellFilter| cell.matches(&self.axes, filter);
         self.is_ceiling(baseline, cell) || baseline.scope.comparison.as_ref().is_some_and(is_compared)
@@ -228,7 +204,6 @@ impl MatrixResults {
     }
 }
 
-/// The different texts, in the order of their first occurrence.
 pub(super) fn in_order_of_occurrence(texts: impl Iterator<Item = String>) -> Vec<String> {
     texts.collect::<indexmap::IndexSet<String>>().into_iter().collect()
 }

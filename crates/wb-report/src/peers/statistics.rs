@@ -6,21 +6,18 @@ use wb_stats::{Samples, Summary, outliers};
 /// ranges of them, and the samples beyond.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoxStatistics {
-    /// The lower whisker, which the suites call `min`.
+    /// The suites' `min`.
     pub low_whisker: f64,
-    /// The lower quartile.
     pub q1: f64,
     pub median: f64,
-    /// The upper quartile.
     pub q3: f64,
-    /// The upper whisker, which the suites call `max`.
+    /// The suites' `max`.
     pub high_whisker: f64,
     /// The samples beyond the whiskers, ascending.
     pub outliers: Vec<f64>,
 }
 
 impl BoxStatistics {
-    /// The statistics of samples.
     pub fn new(samples: &Samples) -> Self {
         let fences = outliers(samples);
         let is_within = |value: &f64| (fences.low_fence..=fences.high_fence).contains(value);

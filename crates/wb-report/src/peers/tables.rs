@@ -10,13 +10,12 @@ use super::{MatrixCell, MatrixResults, Scenario};
 use crate::page::components::FigureTable;
 use crate::phrasing::format_uncertainty;
 
-/// The sign of a missing figure.
 const NONE: &str = "–";
 
-/// Factor between upload and download from which on they are marked.
+/// Factor between upload and download from which they are marked.
 const NOTABLE_ASYMMETRY: f64 = 2.0;
 
-/// Rates in percent of the best baseline, and round trips beyond its own; none without a baseline.
+/// Rates in percent of the best baseline, and round trips beyond its own; `None` without a baseline.
 pub(super) fn overhead(results: &MatrixResults) -> Option<FigureTable> {
     let best = |cell: &MatrixCell| Scenario::STANDARD.map(|scenario| results.best_baseline(cell, &scenario));
     if results.tests.iter().all(|cell| best(cell).iter().all(Option::is_none)) {
@@ -76,7 +75,8 @@ fn title_with_reasons(title: &str, ratios: impl Iterator<Item = Estimate>) -> St
     if reasons.is_empty() { title.to_owned() } else { format!("{title}; where no interval: {}", reasons.join("; ")) }
 }
 
-/// Upload against download; none if no cell has both. A direction is called faster only if the interval excludes equality.
+/// Upload against download; `None` if no cell has both. A direction is called faster only if the interval excludes
+/// equality.
 pub(super) fn asymmetry(results: &MatrixResults) -> Option<FigureTable> {
     let row = |cell: &MatrixCell| {
         let (upload, download) = (cell.median(&Scenario::Upload)?, cell.median(&Scenario::Download)?);
@@ -114,7 +114,8 @@ pub(super) fn asymmetry(results: &MatrixResults) -> Option<FigureTable> {
     })
 }
 
-/// The times until a connection is usable, until the first byte, and of a round trip; none if no cell has the first two.
+/// The times until a connection is usable, until the first byte, and of a round trip; `None` if no cell has the first
+/// two.
 pub(super) fn connecting(results: &MatrixResults) -> Option<FigureTable> {
     let all = || results.baselines.iter().chain(&results.tests);
     let timed = all().filter(|cell| !cell.connect.is_empty() || !cell.first_byte.is_empty());
@@ -171,7 +172,6 @@ pub(super) fn work(results: &MatrixResults) -> Option<FigureTable> {
     })
 }
 
-/// The cells with a figure.
 fn measured(results: &MatrixResults) -> impl Iterator<Item = &MatrixCell> {
     results.tests.iter().filter(|cell| cell.scenarios.keys().any(|scenario| cell.median(scenario).is_some()))
 }

@@ -1,5 +1,6 @@
-//! Writes `results.yaml` in the suites' shape. Keys beyond theirs: `axes` and `scenarios` with those that the suites do
-//! not have, `cause` and `gate` of a cell that did not pass, `connect` and `firstByte`, `sampleMedians` and `disturbances` of samples, and `weighbridge`.
+//! Writes `results.yaml` in the suites' shape. Keys beyond theirs: `axes`; `scenarios` with those that the suites do
+//! not have; `cause` and `gate` of a cell that did not pass; `connect` and `firstByte`; `sampleMedians` and
+//! `disturbances` of samples; and `weighbridge`.
 
 use std::fmt::Write;
 
@@ -8,7 +9,6 @@ use wb_stats::Samples;
 use super::display::DisplayScenario;
 use super::{BoxStatistics, CellStatus, MatrixCell, MatrixResults, Scenario, ScenarioSamples};
 
-/// Writes results as YAML.
 pub fn yaml(results: &MatrixResults) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -158,7 +158,7 @@ struct SuiteStatistics<'a> {
 }
 
 impl SuiteStatistics<'_> {
-    /// Writes the figures and their statistics. If only the median of the iterations is known, it writes nothing else.
+    /// Writes the figures and their statistics, or only the median of the iterations if nothing else is known.
     fn write(&self, out: &mut String, scenario: &Scenario, indent: &str) -> std::fmt::Result {
         let Self { iterations, values, are_medians } = self;
         let all = Samples::new(values).ok();
@@ -182,7 +182,6 @@ impl SuiteStatistics<'_> {
     }
 }
 
-/// Figures as a YAML list.
 fn list(scenario: &Scenario, figures: &[f64]) -> String {
     let numbers: Vec<String> = figures.iter().map(|figure| scenario.suite_number(*figure)).collect();
     format!("[{}]", numbers.join(", "))

@@ -12,7 +12,7 @@ use super::naming;
 #[derive(Serialize)]
 pub(super) struct Iteration<'a> {
     iteration_name: String,
-    /// How pbench names the iteration's folder: number and name.
+    /// pbench's name of the iteration's folder: number and name.
     iteration_name_format: &'static str,
     iteration_number: usize,
     iteration_data: IterationData<'a>,
@@ -32,7 +32,6 @@ struct Parameters<'a> {
     user: [BTreeMap<&'a str, &'a str>; 1],
 }
 
-/// A metric of one client, or of all.
 #[derive(Serialize)]
 struct Client {
     client_hostname: String,
@@ -53,7 +52,6 @@ struct Sample {
 }
 
 impl<'a> Iteration<'a> {
-    /// The iteration of a cell; `metadata` are those of the run.
     pub(super) fn new(cell: &'a CellResult, number: usize, metadata: &'a BTreeMap<String, String>) -> Self {
         let metrics = |class| {
             let mut metrics: BTreeMap<String, Vec<Client>> = BTreeMap::new();

@@ -16,21 +16,16 @@ use wb_results::Study;
 
 use iteration::Iteration;
 
-/// A file in run-perf's layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutFile {
-    /// Its path below the folder of the results.
+    /// Relative to the folder of the results.
     pub path: PathBuf,
     pub text: String,
 }
 
-/// The files in the folder of an error.
 pub const ERROR_FILES: [&str; 3] = ["exception", "traceback", "details"];
 
 /// The files of a run, without its metadata.
-///
-/// # Errors
-/// If a result has no form in JSON.
 pub fn files(study: &Study) -> serde_json::Result<Vec<LayoutFile>> {
     let mut files = Vec::new();
     for (folder, cells) in test_folders(&study.cells) {
@@ -56,8 +51,8 @@ pub fn files(study: &Study) -> serde_json::Result<Vec<LayoutFile>> {
     Ok(files)
 }
 
-/// The cells by the folder of their test: `PROFILE/TEST/0000`. run-perf names the folder of a test with `__NAME__` after
-/// it, and numbers those of one name.
+/// Groups the cells by the folder of their test: `PROFILE/TEST/0000`. run-perf names the folder of a test with
+/// `__NAME__` after it, and numbers those of one name.
 fn test_folders(cells: &[CellResult]) -> Vec<(PathBuf, Vec<&CellResult>)> {
     let mut folders: Vec<(&CellId, PathBuf, Vec<&CellResult>)> = Vec::new();
     let parent = |id: &CellId| {
@@ -67,7 +62,8 @@ fn test_folders(cells: &[CellResult]) -> Vec<(PathBuf, Vec<&CellResult>)> {
         };
         PathBuf::from(id.profile.as_str()).join(name.as_str())
     };
-    // A position is that of the test in the plan. An id that is also the name of a test is numbered after its positions.
+    // A position is that of the test in the plan. An id that is also the name of a test is numbered after its
+    // positions.
     let mut next: BTreeMap<PathBuf, u16> = BTreeMap::new();
     for cell in cells {
         if let Serial::Position(position) = &cell.id.serial {

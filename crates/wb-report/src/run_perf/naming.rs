@@ -3,7 +3,6 @@
 use wb_model::{Bytes, Class, Metric, Nanos, ParamValue, Params};
 use wb_results::CellResult;
 
-/// A test that pbench has as well.
 #[derive(Clone, Copy)]
 enum PbenchTest {
     Fio,
@@ -21,7 +20,6 @@ impl PbenchTest {
         }
     }
 
-    /// The parameters that are in the name of an iteration.
     fn named_params(self) -> &'static [&'static str] {
         match self {
             Self::Fio => &["test-types", "block-sizes"],
@@ -30,7 +28,7 @@ impl PbenchTest {
         }
     }
 
-    /// The name of an iteration: `read-4KiB`, `tcp_stream-64B-1i`, `2-threads`; `None` if it has no such parameters.
+    /// `read-4KiB`, `tcp_stream-64B-1i`, `2-threads`; `None` if the parameters for the name are missing.
     fn iteration(self, params: &Params) -> Option<String> {
         let text = |name: &str| params.get(name).map(ToString::to_string);
         let bytes = |name: &str| text(name)?.parse::<Bytes>().ok().map(|Bytes(bytes)| bytes);
@@ -61,7 +59,6 @@ impl PbenchTest {
         }
     }
 
-    /// pbench's name of a parameter in its results.
     fn param(self, name: &str) -> Option<&'static str> {
         match (self, name) {
             (Self::Fio, "block-sizes") => Some("bs"),
@@ -78,8 +75,8 @@ impl PbenchTest {
     }
 }
 
-/// The name of a cell's iteration. Axes that pbench's name has no place for follow it; of a test that pbench does not
-/// have, it is the case, or the test's name if it has no axes.
+/// The name of a cell's iteration. Axes that pbench's name has no place for follow it. For a test that pbench does not
+/// have, it is the case, or the test's name without axes.
 pub(super) fn iteration(cell: &CellResult) -> String {
     let test = PbenchTest::new(cell.id.test.as_str());
     match test.and_then(|test| Some((test, test.iteration(&cell.params)?))) {

@@ -3,7 +3,6 @@
 use super::wrap::{sanitize, wrap};
 use super::{Style, Tone};
 
-/// Renders names in a column with texts beside them.
 pub(crate) fn definition_list<'a>(pairs: impl IntoIterator<Item = (&'a str, String)>, style: Style) -> String {
     let pairs: Vec<(&str, String)> = pairs.into_iter().filter(|(_, text)| !text.is_empty()).collect();
     let column = pairs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(style.width / 3);

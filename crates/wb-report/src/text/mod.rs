@@ -21,9 +21,8 @@ use wrap::{sanitize, width, wrap};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     pub width: usize,
-    /// Whether to use escape sequences for colour.
     pub colour: bool,
-    /// Whether it is a terminal: a sentence for other programs is one line.
+    /// Sentences for other programs are not wrapped.
     pub is_terminal: bool,
 }
 
@@ -47,18 +46,15 @@ impl Style {
         if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
-    /// Wraps a text to the width, with all lines indented by a number of columns.
     pub fn indent(self, columns: usize, text: &str) -> String {
         let lines = wrap(&sanitize(text), self.width.saturating_sub(columns));
         lines.iter().map(|line| format!("{}{line}\n", " ".repeat(columns))).collect()
     }
 
-    /// Renders a sentence, wrapped only on a terminal.
     pub(crate) fn sentence(self, text: &str) -> String {
         if self.is_terminal { self.indent(0, text) } else { format!("{}\n", sanitize(text)) }
     }
 
-    /// Renders a heading after an empty line.
     pub(crate) fn heading(self, title: &str) -> String {
         format!("\n{}\n", self.paint(title, Tone::Strong))
     }

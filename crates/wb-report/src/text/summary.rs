@@ -68,7 +68,6 @@ fn cell_row(group: &CellGroup, cell: &CellResult) -> Vec<TableCell> {
     row
 }
 
-/// The row of a further primary metric of a cell.
 fn metric_row(cell: &CellResult, result: &MetricResult) -> Vec<TableCell> {
     let direction = phrasing::describe_direction(result.metric.direction);
     let mut row =
@@ -128,8 +127,7 @@ fn shortfalls(study: &Study, style: Style) -> String {
     section("not measured as requested", short.collect(), style)
 }
 
-/// Renders the cells whose intervals are missing or wider than requested, grouped by reason; the table shows the
-/// widths.
+/// Renders the cells whose intervals are missing or wider than requested, by reason; the table shows the widths.
 fn imprecise_cells(study: &Study, style: Style) -> String {
     let mut reasons: Vec<(String, Vec<&CellResult>)> = Vec::new();
     for cell in &study.cells {
@@ -165,7 +163,6 @@ fn findings(study: &Study, style: Style) -> String {
     section("findings", remarks.collect(), style)
 }
 
-/// Renders conclusions from several cells.
 pub fn solutions_text(conclusions: &[Conclusion], style: Style) -> String {
     let remarks = conclusions.iter().map(|conclusion| {
         let figure = phrasing::format_conclusion(conclusion);

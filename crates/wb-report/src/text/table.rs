@@ -1,8 +1,8 @@
 //! Renders tables for the terminal.
 //!
-//! This does not use comfy-table (evaluated: 8.0) because that lacks three features: headings that span the columns of
-//! a group; continuing a table that is too wide below, with its first column repeated, instead of wrapping figures; and
-//! colour without a terminal library.
+//! This does not use comfy-table (evaluated: 8.0) because that lacks headings that span the columns of a group,
+//! continuing a table that is too wide below, with its first column repeated, instead of wrapping figures, and colour
+//! without a terminal library.
 
 use super::Style;
 use super::wrap::{longest_part, sanitize, width, wrap};
@@ -10,17 +10,12 @@ use super::wrap::{longest_part, sanitize, width, wrap};
 /// Emphasis of a cell or a line. It never carries meaning alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
-    /// The terminal's default.
     #[default]
     Plain,
-    /// A heading.
     Strong,
-    /// Secondary text.
     Quiet,
     Good,
-    /// A result that needs attention.
     Doubtful,
-    /// A bad or missing result.
     Bad,
 }
 
@@ -31,7 +26,6 @@ pub enum Align {
     Right,
 }
 
-/// A table cell.
 #[derive(Debug, Clone, Default)]
 pub struct TableCell {
     text: String,
@@ -39,7 +33,6 @@ pub struct TableCell {
 }
 
 impl TableCell {
-    /// A cell in this tone.
     pub fn with_tone(text: impl AsRef<str>, tone: Tone) -> Self {
         Self { text: sanitize(text.as_ref()), tone }
     }
@@ -94,7 +87,6 @@ impl Table {
         (self.heads.iter().map(|(head, _)| head.as_str()).collect(), rows.collect())
     }
 
-    /// Whether the table fits without wrapping.
     pub(crate) fn fits(&self, style: Style) -> bool {
         total_width(&self.max_widths(width)) <= style.width
     }
@@ -109,8 +101,9 @@ impl Table {
             .join("\n")
     }
 
-    /// The widths of columns: natural if they fit; otherwise texts are reduced to their longest words and then the name, or
-    /// the other way around, whichever takes fewer lines; then words; otherwise the table is split into panels.
+    /// The widths of columns: natural if they fit; otherwise texts are reduced to their longest words and then the
+    /// name, or the other way around, whichever takes fewer lines; then words; otherwise the table is split into
+    /// panels.
     fn widths(&self, limit: usize) -> Vec<usize> {
         let natural = self.max_widths(width);
         if total_width(&natural) <= limit {
@@ -133,7 +126,6 @@ impl Table {
         widths
     }
 
-    /// The number of lines of all rows with these widths.
     fn height(&self, widths: &[usize]) -> usize {
         let height = |row: &TableRow| match row {
             TableRow::Heading(_) => 1,
@@ -144,7 +136,6 @@ impl Table {
         self.rows.iter().map(height).sum()
     }
 
-    /// The maximum of this measure in each column.
     fn max_widths(&self, measure: fn(&str) -> usize) -> Vec<usize> {
         let mut widths: Vec<usize> = self.heads.iter().map(|(head, _)| measure(head)).collect();
         for row in &self.rows {
@@ -209,7 +200,6 @@ pub(crate) fn figure_columns<'a>(name: &'a str, columns: &[&'a str]) -> Vec<(&'a
     std::iter::once((name, Align::Left)).chain(columns.iter().map(|head| (*head, Align::Right))).collect()
 }
 
-/// A row of a table of figures.
 pub(crate) fn figure_row<T: AsRef<str>>(name: String, figures: impl IntoIterator<Item = T>) -> Vec<TableCell> {
     std::iter::once(TableCell::from(name)).chain(figures.into_iter().map(TableCell::from)).collect()
 }

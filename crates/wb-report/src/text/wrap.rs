@@ -3,7 +3,6 @@
 use unicode_width::UnicodeWidthChar;
 use wb_model::escape_bidi_controls;
 
-/// The width of a text in columns.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
@@ -15,7 +14,6 @@ pub(super) fn sanitize(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { replacement(c) } else { c }).collect()
 }
 
-/// The width of the longest part without a line break opportunity.
 pub(super) fn longest_part(text: &str) -> usize {
     unbreakable_parts(text, usize::MAX).iter().map(|piece| width(piece.trim_end())).max().unwrap_or(0)
 }
@@ -54,7 +52,6 @@ fn break_lines(text: &str, limit: usize) -> Vec<String> {
     lines
 }
 
-/// Splits a text into unbreakable parts, each no wider than `limit`.
 fn unbreakable_parts(text: &str, limit: usize) -> Vec<String> {
     let mut pieces = Vec::new();
     for word in text.split_inclusive([' ', ',', '/', '|']) {

@@ -16,12 +16,10 @@ use wb_record::steps::{RebootStep, ScriptKind, StepOutcome};
 use super::{SetupEvent, SetupObserver, StepJournal, exclude_worker};
 use crate::{PooledWorker, RunError, WorkerPool};
 
-/// Setup of hosts by a script.
 pub struct HostSetup<'a> {
     pub script: &'a Script,
-    /// Time limit of the script.
     pub limit: Nanos,
-    /// Time limit of a reboot after the script; none without a reboot.
+    /// None without a reboot.
     pub reboot: Option<Nanos>,
 }
 
@@ -45,9 +43,6 @@ fn find_host<'a>(
 
 /// Runs the script on all hosts where it has not run in the current boot, and reboots them if requested. Hosts where it
 /// fails, or that do not come back, are removed from the pool.
-///
-/// # Errors
-/// If the steps cannot be recorded.
 pub async fn set_up_hosts(
     folder: &Path,
     setup: &HostSetup<'_>,
@@ -69,9 +64,6 @@ pub async fn set_up_hosts(
 
 /// Makes the kernels of all hosts run with exactly these arguments in addition to their own, rebooting where necessary.
 /// Hosts where that fails are removed from the pool.
-///
-/// # Errors
-/// If the steps cannot be recorded.
 pub async fn apply_kernel_arguments(
     folder: &Path,
     arguments: &[String],

@@ -24,7 +24,6 @@ pub use hosts::{ConnectContext, HostSetup, apply_kernel_arguments, set_up_hosts}
 pub use provisioning::{ProvisionContext, provision};
 pub use scripts::set_up_workers;
 
-/// An event during preparation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetupEvent {
     Progress(String),
@@ -32,27 +31,19 @@ pub enum SetupEvent {
     MachineExcluded {
         /// Message with the machine and the reason.
         message: String,
-        /// Advice for the user, if there is any.
         help: Option<String>,
     },
 }
 
-/// Callback for preparation events.
 pub type SetupObserver<'a> = &'a mut dyn FnMut(SetupEvent);
 
 /// Begins a run in a folder, new or to be resumed.
-///
-/// # Errors
-/// If it cannot be written, or is no run.
 pub fn begin_run(folder: &Path, preparation: Preparation) -> Result<(), RecordError> {
     RunFolder::create(folder)?.begin(preparation)
 }
 
 /// Ends a run whose machines could not be prepared. `is_new` says that this command began it: it is removed again if an
 /// error ended it before anything happened to a machine.
-///
-/// # Errors
-/// If it cannot be recorded.
 pub fn abort_run(folder: &Path, reason: Option<String>, is_new: bool) -> Result<(), RecordError> {
     let outcome = if reason.is_some() { InvocationEnd::Failed } else { InvocationEnd::Interrupted };
     let can_be_removed = is_new && reason.is_some();
@@ -69,10 +60,6 @@ pub fn abort_run(folder: &Path, reason: Option<String>, is_new: bool) -> Result<
     Ok(())
 }
 
-/// Records the start of a step on these machines.
-///
-/// # Errors
-/// If it cannot be written.
 pub fn record_start(
     folder: &Path,
     step: PreparationKind,
@@ -82,10 +69,6 @@ pub fn record_start(
     StepJournal::open(folder)?.write(JournalEvent::PreparationStarted(PreparationStart { step, machines, name }))
 }
 
-/// Records the ends of a step.
-///
-/// # Errors
-/// If they cannot be written.
 pub fn record_ends(folder: &Path, ends: Vec<PreparationEnd>) -> Result<(), RecordError> {
     let mut steps = StepJournal::open(folder)?;
     ends.into_iter().try_for_each(|end| steps.write(JournalEvent::PreparationEnded(end)))
@@ -166,5 +149,4 @@ fn exclude_worker(
     pool.remove(name, reason);
 }
 
-/// Hosts that are left out, with the reasons.
 pub type ExcludedHosts = BTreeMap<WorkerName, String>;

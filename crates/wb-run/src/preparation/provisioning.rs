@@ -12,21 +12,16 @@ use wb_record::steps::{PreparationKind, PreparationStart, ProvisioningStep, Step
 use super::{ExcludedHosts, SetupEvent, SetupObserver, StepJournal};
 use crate::RunError;
 
-/// Name prefix of the logs of provisioners.
 const LOG: &str = "provision";
 
 /// Where provisioners run, and the ssh configuration they use.
 pub struct ProvisionContext<'a> {
-    /// The agent that runs the provisioners.
     pub controller: &'a Controller,
     pub ssh_config: Option<&'a Path>,
 }
 
 /// Runs the provisioners, one after the other, for the hosts that they have not provisioned in this run yet; returns
 /// the hosts that are left out, with the reasons.
-///
-/// # Errors
-/// If a provisioner cannot be run at all, or the steps cannot be recorded.
 pub async fn provision(
     folder: &Path,
     provisioners: &[Provisioner],

@@ -14,9 +14,6 @@ use crate::{RunError, WorkerPool};
 
 /// Runs a script on all workers where it has not run in the current boot. Workers where it fails are removed from the
 /// pool.
-///
-/// # Errors
-/// If the steps cannot be recorded.
 pub async fn set_up_workers(
     folder: &Path,
     script: &Script,
@@ -28,7 +25,6 @@ pub async fn set_up_workers(
 }
 
 impl StepJournal {
-    /// Runs a script on all workers where it is due.
     pub(super) async fn run_script(
         &mut self,
         kind: ScriptKind,

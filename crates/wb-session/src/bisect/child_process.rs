@@ -9,14 +9,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::error::SessionError;
 use crate::program::runtime;
 
-/// How a child process exited.
 pub(super) struct ChildExit {
     pub(super) status: ExitStatus,
-    /// Whether the user interrupted it.
     pub(super) interrupted: bool,
 }
 
-/// Runs a command to completion in its own process group.
 pub(super) fn run_interruptible(command: Command) -> Result<ChildExit, SessionError> {
     let program = PathBuf::from(command.get_program());
     let failed = SessionError::file("run", &program);

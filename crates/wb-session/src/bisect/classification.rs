@@ -11,15 +11,12 @@ use crate::event::EventSink;
 /// A revision that is this far from both endpoints is like neither.
 const BETWEEN: std::ops::Range<f64> = 0.25..0.75;
 
-/// The result of classifying a revision.
 pub(super) enum Classification {
-    /// Good, bad or skipped.
     Verdict(RevisionVerdict),
     /// More runs may decide.
     Undecided(DifferenceShare),
 }
 
-/// Classifies a revision by its first runs.
 pub(super) fn classify(
     folder: &BisectionFolder,
     config: &BisectionConfig,
@@ -93,7 +90,6 @@ impl DecidingMetric {
         Some(Self { endpoints, prior, runs: runs.collect() })
     }
 
-    /// The endpoints, if they differ.
     pub(super) fn ends(&self) -> Option<Ends<'_>> {
         Ends::new([&self.endpoints[0], &self.endpoints[1]], self.prior)
     }

@@ -1,4 +1,4 @@
-//! Confirms that the first bad revision differs from its parent, by runs of both in turns.
+//! Confirms that the first bad revision differs from its parent, by interleaved runs of both.
 
 use super::BisectError;
 use super::classification::DecidingMetric;

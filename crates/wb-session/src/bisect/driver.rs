@@ -20,7 +20,6 @@ use crate::error::SessionError;
 use crate::event::{EventSink, SessionEvent};
 use crate::program::current_program;
 
-/// Outcome of a bisection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BisectionOutcome {
     /// The first bad revision, described on one line.
@@ -29,9 +28,6 @@ pub enum BisectionOutcome {
 }
 
 /// Measures the endpoints and drives git. `quiet`: the processes that measure revisions print only errors.
-///
-/// # Errors
-/// When the repository or a revision is unsuitable, or the first bad revision cannot be found.
 pub fn run(options: &BisectionOptions, quiet: bool, events: &EventSink) -> Result<BisectionOutcome, SessionError> {
     let absolute = |path: &Path| std::path::absolute(path).map_err(SessionError::file("locate", path));
     let repo = absolute(&options.repo)?;
@@ -72,7 +68,6 @@ pub fn run(options: &BisectionOptions, quiet: bool, events: &EventSink) -> Resul
     ended
 }
 
-/// Drives one bisection: its repository, folder and configuration.
 struct BisectionDriver<'a> {
     git: &'a Git<'a>,
     folder: &'a BisectionFolder,

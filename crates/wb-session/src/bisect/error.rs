@@ -1,5 +1,3 @@
-//! Errors of bisections.
-
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
@@ -13,7 +11,6 @@ pub enum BisectError {
     Git { command: String, message: String, repo: PathBuf },
     #[error("cannot read repository `{}`: {cause}", .repo.display())]
     UnreadableRepository { repo: PathBuf, cause: String },
-    /// The repository has no such revision.
     #[error("unknown revision `{name}`")]
     UnknownRevision { name: String, repo: PathBuf },
     #[error("the repository has uncommitted changes: {0}")]
@@ -24,29 +21,21 @@ pub enum BisectError {
     WrongOrder { bad: String, good: String },
     #[error("not a bisection folder: {}", .0.display())]
     NotABisection(PathBuf),
-    /// A folder with another bisection.
     #[error("{} holds a bisection with other settings", .0.display())]
     OtherBisection(PathBuf),
-    /// A recorded step that cannot be read.
     #[error("{}: invalid step in line {line}: {error}", .path.display())]
     InvalidStep {
-        /// The file of steps.
         path: PathBuf,
-        /// The number of the line, from 1.
+        /// From 1.
         line: usize,
-        /// What is wrong.
         error: serde_json::Error,
     },
-    /// A step that cannot be serialised.
     #[error(transparent)]
     UnrecordableStep(serde_json::Error),
-    /// An endpoint could not be built or measured.
     #[error("{revision}: {reason}")]
     EndpointNotMeasured { revision: String, reason: String },
-    /// The results of the endpoints have nothing in common.
     #[error("the good and the bad revision have no check in common")]
     NoCommonCheck,
-    /// The endpoints do not differ.
     #[error("no significant difference between the good and the bad revision{}", describe(.nearest))]
     NoDifference {
         /// The difference that came nearest to a verdict, if there is one.
@@ -65,14 +54,12 @@ pub enum BisectError {
     /// Every revision that is left was skipped, in the bisection in this folder.
     #[error("only revisions that cannot be built, measured or classified are left")]
     OnlySkippedLeft(PathBuf),
-    /// The revision that the classifications led to does not differ from its parent, or in the other direction.
     #[error("no single commit explains the difference: the search led to {revision}, which {}", .difference.describe_refuted())]
     NoSingleCommit {
         revision: String,
         /// Its difference from its parent.
         difference: DifferenceShare,
     },
-    /// The first bad revision and its parent could not be compared.
     #[error("cannot confirm the first bad revision: {revision}: {reason}")]
     NotConfirmed {
         /// The revision that could not be measured.
@@ -99,7 +86,6 @@ impl BisectError {
         )
     }
 
-    /// How to resolve the error.
     pub(crate) fn help(&self) -> Option<String> {
         let help = match self {
             Self::Git { repo, .. } => {
@@ -147,7 +133,6 @@ impl BisectError {
     }
 }
 
-/// A difference after the sentence that there is no significant one.
 fn describe(nearest: &Option<NearestDifference>) -> String {
     nearest.as_ref().map_or_else(String::new, |nearest| format!(": {}", nearest.describe()))
 }

@@ -6,7 +6,6 @@ use std::process::{Command, Output};
 use super::BisectError;
 use crate::error::SessionError;
 
-/// A git repository.
 pub(super) struct Git<'a>(pub(super) &'a Path);
 
 impl Git<'_> {
@@ -34,7 +33,6 @@ impl Git<'_> {
         }
     }
 
-    /// Resolves a revision to its commit hash.
     pub(super) fn rev_parse(&self, name: &str) -> Result<String, SessionError> {
         let output =
             self.output(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")])?;
@@ -45,7 +43,6 @@ impl Git<'_> {
         Err(BisectError::UnknownRevision { name: name.to_owned(), repo: self.0.to_owned() }.into())
     }
 
-    /// Refuses a folder that git cannot use as a repository.
     fn require_repository(&self) -> Result<(), SessionError> {
         let unreadable =
             |cause: &str| BisectError::UnreadableRepository { repo: self.0.to_owned(), cause: cause.to_owned() };

@@ -35,9 +35,6 @@ pub use self::state::{
 pub use self::step::StepOutcome;
 
 /// Classifies the checked-out revision, under its hash or a given name, unless that was done before.
-///
-/// # Errors
-/// When the folder has no bisection, the repository has uncommitted changes, or results cannot be compared.
 pub fn step(folder: &Path, name: Option<&str>, events: &EventSink) -> Result<StepOutcome, SessionError> {
     let folder = BisectionFolder::new(folder)?;
     let config = folder.read_config()?;
@@ -65,10 +62,6 @@ pub struct BisectionReport {
 }
 
 impl BisectionReport {
-    /// Reads the folder of a bisection.
-    ///
-    /// # Errors
-    /// When it has none, or it cannot be read.
     pub fn read(folder: &Path) -> Result<Self, SessionError> {
         let folder = BisectionFolder::new(folder)?;
         let path = folder.first_bad_path();

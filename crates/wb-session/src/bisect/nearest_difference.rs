@@ -56,7 +56,6 @@ impl NearestDifference {
         log(self.percent) > log(self.threshold)
     }
 
-    /// What was found, in one sentence.
     pub(super) fn describe(&self) -> String {
         let interval = self.interval.map(|[low, high]| format!(" [{low:+.1}, {high:+.1}]")).unwrap_or_default();
         let few = if self.has_too_few_samples() { ", from too few samples to decide" } else { "" };

@@ -59,7 +59,6 @@ pub struct BisectionOptions {
 }
 
 impl BisectionOptions {
-    /// How a revision is measured.
     pub fn measure_method(&self) -> MeasureMethod {
         match &self.measure {
             Some(command) => MeasureMethod::Command(command.clone()),

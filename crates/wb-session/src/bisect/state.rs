@@ -53,7 +53,6 @@ fn default_run_noise() -> f64 {
 }
 
 impl BisectionConfig {
-    /// How much runs of one revision are assumed to differ where the endpoints are single values.
     pub(super) fn run_prior(&self) -> RunPrior {
         RunPrior::new(self.run_noise / 100.0).unwrap_or(RunPrior::NONE)
     }
@@ -140,7 +139,7 @@ pub struct DifferenceShare {
 }
 
 impl DifferenceShare {
-    /// How a revision with this difference from its parent contradicts that it is the first bad one, after its name.
+    /// Phrase after a revision's name: why this difference from its parent refutes that it is the first bad one.
     pub fn describe_refuted(&self) -> String {
         let Self { estimate, low, high } = *self;
         if high < 0.0 {
@@ -180,7 +179,6 @@ impl BisectionFolder {
         std::path::absolute(path).map(Self).map_err(SessionError::file("locate", path))
     }
 
-    /// Reads the configuration.
     pub(super) fn read_config(&self) -> Result<BisectionConfig, SessionError> {
         let config = files::read_json(&self.0, &self.0.join("bisect.json"))?;
         config.ok_or_else(|| BisectError::NotABisection(self.0.clone()).into())
@@ -204,12 +202,10 @@ impl BisectionFolder {
         self.0.join("results").join(name)
     }
 
-    /// Log file of a command's output.
     pub(super) fn log_path(&self, name: &str, what: &str) -> PathBuf {
         self.0.join("logs").join(format!("{name}-{what}.log"))
     }
 
-    /// File with the first bad revision.
     pub(super) fn first_bad_path(&self) -> PathBuf {
         self.0.join("first-bad")
     }
@@ -232,7 +228,6 @@ impl BisectionFolder {
         lines.map(read).collect()
     }
 
-    /// Appends a step.
     pub(super) fn append_step(&self, name: &str, found: RevisionVerdict) -> Result<BisectionStep, SessionError> {
         let step =
             BisectionStep { name: name.to_owned(), finished_at: jiff::Timestamp::now().to_string(), verdict: found };

@@ -16,15 +16,12 @@ use crate::program::current_program;
 /// The maximum number of runs of a revision, as a multiple of those of an endpoint.
 pub(super) const MAX_RUNS: u16 = 2;
 
-/// Outcome of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepOutcome {
-    /// The revision has a verdict.
     Verdict(RevisionVerdict),
     Interrupted,
 }
 
-/// The revision that is checked out, to be built, measured and classified.
 pub(super) struct CheckedOutRevision<'a> {
     pub(super) folder: &'a BisectionFolder,
     pub(super) config: &'a BisectionConfig,
@@ -76,7 +73,6 @@ impl CheckedOutRevision<'_> {
         if run == 0 { self.build_and_measure(run) } else { self.take_run(run) }
     }
 
-    /// Builds the revision and takes one run.
     pub(super) fn build_and_measure(&self, run: u16) -> Result<RevisionOutcome, SessionError> {
         let results = self.folder.results_path(self.name, run);
         if let Some(command) = &self.config.build_command {
@@ -135,7 +131,6 @@ impl CheckedOutRevision<'_> {
     }
 }
 
-/// Outcome of measuring a revision.
 pub(super) enum RevisionOutcome {
     Done,
     Failed(String),

@@ -7,10 +7,7 @@ use serde::de::DeserializeOwned;
 use wb_contention::runner::{Checkpoint, StageContext, StageError, StageFailure};
 use wb_sys::clock::suspended_time;
 
-/// The checkpoint of earlier attempts; `None` if there is none.
-///
-/// # Errors
-/// If it is not one of this kind of stage.
+/// The checkpoint of earlier attempts; `None` if there is none. Fails if it is of another kind of stage.
 pub(super) fn read<C: DeserializeOwned>(context: &StageContext<'_>) -> Result<Option<C>, StageFailure> {
     let Some(Checkpoint(value)) = context.resume_from() else { return Ok(None) };
     let invalid = |error| StageFailure::Machine { reason: format!("invalid checkpoint: {error}") };
@@ -42,7 +39,6 @@ impl<'a, 'b> CheckpointWriter<'a, 'b> {
         self.failed = written.err();
     }
 
-    /// Returns the first error.
     pub(super) fn finish(self) -> Result<(), StageError> {
         self.failed.map_or(Ok(()), Err)
     }

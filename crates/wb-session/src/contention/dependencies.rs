@@ -42,9 +42,6 @@ pub enum DependencyState {
 }
 
 /// Checks what benches require of this machine, with files in a folder on a device.
-///
-/// # Errors
-/// If the agent cannot be started, or the device is unknown.
 pub async fn dependencies(specs: &[BenchSpec], dir: &Path, device: &str) -> Result<Vec<Dependency>, SessionError> {
     let worker = Worker::local(&worker_program()?).await?;
     let checked = check(&worker, specs, dir, device).await;

@@ -4,7 +4,6 @@ use wb_agent::WorkerError;
 use wb_contention::runner::{StageError, StageFailure};
 use wb_contention_worker::{ContentionError, Requirement, RequirementReport};
 
-/// The failure of a stage on a device.
 pub(super) fn failure(error: ContentionError, device: &str) -> StageError {
     let reason = error.to_string();
     let failure = match error {
@@ -25,7 +24,6 @@ pub(super) fn failure(error: ContentionError, device: &str) -> StageError {
     failure.into()
 }
 
-/// The failure of a stage whose worker failed.
 pub(super) fn worker_failure(error: &WorkerError) -> StageError {
     StageFailure::Machine { reason: error.to_string() }.into()
 }
@@ -41,7 +39,6 @@ fn missed_requirements(report: &RequirementReport, device: &str) -> StageFailure
     }
 }
 
-/// The names of missed requirements.
 pub(super) fn names(report: &RequirementReport) -> Vec<String> {
     report.missed.keys().map(ToString::to_string).collect()
 }

@@ -27,7 +27,6 @@ impl ContentionSession {
         self.mem_avail.get().or(self.options.mem_avail)
     }
 
-    /// The share of a memory profile with this available memory.
     pub(super) fn share_of(&self, avail: Bytes, profile: Option<u32>) -> Result<MemoryShare, StageError> {
         let profile = profile.map(MemoryProfile::try_from).transpose();
         let profile = profile.map_err(|error| StageFailure::Machine { reason: error.to_string() })?;

@@ -56,7 +56,6 @@ struct ContentionOptions {
     program: PathBuf,
     /// Folder of files, on the device.
     dir: PathBuf,
-    /// The name of the device.
     device: String,
     /// Available memory, if the user knows it.
     mem_avail: Option<Bytes>,
@@ -79,10 +78,6 @@ struct ContentionSession {
 }
 
 impl WorkerRunners {
-    /// Runners for a sequence on this machine.
-    ///
-    /// # Errors
-    /// If the agent's program cannot be used, or the path of the folder is unknown.
     pub fn local(request: &SequenceRequest) -> Result<Self, SessionError> {
         let dir = &request.options.dir;
         let options = ContentionOptions {
@@ -104,9 +99,6 @@ impl WorkerRunners {
     }
 
     /// Ends the agent, and waits until it has restored the machine.
-    ///
-    /// # Errors
-    /// If it fails.
     pub async fn close(self) -> Result<(), WorkerError> {
         match Rc::into_inner(self.0).and_then(|session| session.worker.into_inner()) {
             Some(worker) => worker.close().await,

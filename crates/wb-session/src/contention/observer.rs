@@ -22,25 +22,18 @@ pub(super) struct DeviceObserver {
     watch: LatencyWatch,
     device: String,
     folder: ReportFolder,
-    /// Number of reports that are written.
     written: usize,
 }
 
 impl DeviceObserver {
-    /// Starts to observe the device of a worker.
-    ///
-    /// # Errors
-    /// If the kernel has no histogram triggers, or the worker is lost.
+    /// Starts to observe the device of a worker. Fails if the kernel has no histogram triggers.
     pub(super) async fn start(prepared: &PreparedWorker, folder: &ReportFolder) -> Result<Self, StageError> {
         let device = prepared.device().name.clone();
         let watch = LatencyWatch::start(prepared).await.map_err(|error| failure(error, &device))?;
         Ok(Self { watch, device, folder: folder.clone(), written: 0 })
     }
 
-    /// Observes until the work is done.
-    ///
-    /// # Errors
-    /// If a report cannot be read or written; the work then ends.
+    /// Observes until the work is done. A report that cannot be read or written ends the work.
     pub(super) async fn observe<T>(&mut self, work: impl Future<Output = T>) -> Result<T, StageError> {
         tokio::pin!(work);
         loop {
@@ -56,9 +49,6 @@ impl DeviceObserver {
     }
 
     /// Ends, and writes the last seconds.
-    ///
-    /// # Errors
-    /// If the observation has failed, or a report cannot be written.
     pub(super) async fn finish(self) -> Result<(), StageError> {
         // All of them, in the same order.
         let reports = self.watch.finish().await.map_err(|error| failure(error, &self.device))?;
@@ -127,9 +117,6 @@ pub(super) fn hashd_seconds(reports: &[HashdReport]) -> BTreeMap<u64, HashdStats
 }
 
 /// Adds hashd, and what a hog lost, to the reports of a period that are there.
-///
-/// # Errors
-/// If they cannot be read or written.
 pub(super) fn add_hashd(
     folder: &ReportFolder,
     period: Period,

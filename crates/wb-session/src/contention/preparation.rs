@@ -8,10 +8,8 @@ use wb_model::Bytes;
 
 use super::ContentionOptions;
 
-/// How the worker is prepared for a stage. `protected` is the memory of the workload that a hog must not take.
-///
-/// # Errors
-/// If io.cost is to be enabled and its parameters are unknown.
+/// How the worker is prepared for a stage. `protected` is the memory of the workload that a hog must not take. Fails if
+/// io.cost is to be enabled and its parameters are unknown.
 pub(super) fn preparation(
     stage: &Stage,
     options: &ContentionOptions,

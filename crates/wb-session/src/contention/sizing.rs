@@ -13,7 +13,6 @@ use super::ContentionOptions;
 /// The shortest window of sizing, relative to its length.
 const MIN_WINDOW_SCALE: f64 = 0.1;
 
-/// What is sized.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
     pub(super) fake_cpu_load: bool,

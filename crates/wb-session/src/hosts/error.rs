@@ -25,7 +25,6 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// How to resolve the error.
     pub fn help(&self) -> &'static str {
         match self {
             Self::EmptyInventory(..) => "`[hosts.NAME]` defines a host; docs/hosts.md has an example",

@@ -12,12 +12,10 @@ use crate::error::SessionError;
 use crate::event::{EventSink, HostEvent};
 use crate::options::HostOptions;
 
-/// The name for this machine in a list of hosts.
 const LOCAL: &str = "local";
 /// Inventory key of the address by which other hosts reach a host, if different from its ssh address.
 const DATA_ADDRESS: &str = "data-address";
 
-/// A requested machine.
 pub(super) enum RequestedHost {
     /// This machine, under a name.
     Local {
@@ -68,7 +66,6 @@ impl From<Host> for RequestedHost {
     }
 }
 
-/// Resolves the selection of hosts.
 pub(super) fn resolve_hosts(host_options: &HostOptions) -> Result<RequestedHosts, SessionError> {
     let inventory = match &host_options.selection.inventory {
         None => Inventory::default(),
@@ -151,7 +148,6 @@ fn apply_params(hosts: &mut [RequestedHost], host_options: &HostOptions) -> Resu
     Ok(())
 }
 
-/// Parameters that the options set for all hosts.
 fn common_params(host_options: &HostOptions) -> HostParams {
     HostParams {
         distro: host_options.distro.clone(),
@@ -192,7 +188,6 @@ pub(super) async fn report_host(connected: &ConnectedHost, events: &EventSink) -
     report_mismatches(&connected.worker, &connected.host.params, events).await
 }
 
-/// Reports where a host contradicts its declared parameters.
 pub(super) async fn report_mismatches(
     worker: &Worker,
     params: &HostParams,

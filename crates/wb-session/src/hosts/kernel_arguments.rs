@@ -35,9 +35,6 @@ impl ConnectedHosts {
     }
 
     /// Reboots the hosts whose kernels still have arguments of a profile.
-    ///
-    /// # Errors
-    /// When a host does not report its kernel parameters.
     pub async fn reset_kernels(&mut self, limit: Nanos) -> Result<Vec<KernelReset>, SessionError> {
         let mut all = Vec::new();
         for member in &mut self.pool.workers {

@@ -41,14 +41,11 @@ pub struct ConnectedHosts {
     connections: BTreeMap<WorkerName, HostConnection>,
     /// The hosts other than this machine.
     remotes: Vec<Host>,
-    /// How `remotes` are connected to.
     options: ConnectOptions,
-    /// Folders with files of hosts and profiles.
     assets: Vec<PathBuf>,
     events: EventSink,
 }
 
-/// How a host was reached, and its parameters.
 #[derive(Default)]
 struct HostConnection {
     params: HostParams,
@@ -83,7 +80,6 @@ impl ConnectedHosts {
         Some(HostSelection { hosts: vec![word], inventory, ssh_config: selection.ssh_config.clone() })
     }
 
-    /// Iterates over the hosts with their connections.
     fn iter(&self) -> impl Iterator<Item = (&PooledWorker, &HostConnection)> {
         self.pool.workers.iter().filter_map(|member| Some((member, self.connections.get(member.worker.name())?)))
     }
@@ -91,9 +87,6 @@ impl ConnectedHosts {
 
 /// Connects to the requested hosts; to this machine if none is requested. An unreachable host causes a warning as long
 /// as there are others.
-///
-/// # Errors
-/// When the selection is invalid, or no host can be reached.
 pub async fn connect_hosts(host_options: &HostOptions, events: &EventSink) -> Result<ConnectedHosts, SessionError> {
     connect_requested(resolve_hosts(host_options)?, BTreeMap::new(), host_options, events).await
 }
@@ -152,7 +145,6 @@ async fn connect_requested(
     Ok(connected(pool, reached, others))
 }
 
-/// Options for connecting to hosts.
 fn connect_options(host_options: &HostOptions) -> ConnectOptions {
     ConnectOptions { ssh_config: host_options.selection.ssh_config.clone(), ..ConnectOptions::default() }
 }
@@ -192,19 +184,13 @@ async fn connect_remotes(
     last.map_or(Ok(()), |error| Err(error.into()))
 }
 
-/// Starts a worker on this machine.
-///
-/// # Errors
-/// When its agent cannot be started.
 pub async fn local_worker() -> Result<Worker, SessionError> {
     Ok(Worker::local(&worker_program()?).await?)
 }
 
 impl ConnectedHosts {
-    /// Ends the agents of all workers. A new agent cleans up after one that was killed.
-    ///
-    /// # Errors
-    /// The first failure, except for lost workers, which the run has reported.
+    /// Ends the agents of all workers; a new agent cleans up after one that was killed. Returns the first failure,
+    /// except for lost workers, which the run has reported.
     pub async fn close(mut self) -> Result<(), WorkerError> {
         let mut all = Ok(());
         for PooledWorker { worker, .. } in std::mem::take(&mut self.pool.workers) {

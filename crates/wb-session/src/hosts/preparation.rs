@@ -30,15 +30,11 @@ pub struct HostPreparation {
     reboot: Option<Nanos>,
     worker_scripts: Vec<Script>,
     limit: Nanos,
-    /// Time limit for a reboot.
     pub(crate) reboot_limit: Nanos,
 }
 
 impl HostPreparation {
     /// Reads the provisioners and scripts, without running any.
-    ///
-    /// # Errors
-    /// When a provisioner is invalid, its program does not exist, or a script cannot be read.
     pub fn new(options: &PreparationOptions) -> Result<Self, SessionError> {
         let scripts = |script: &Option<String>, packages: &[String]| {
             let script = script.as_deref().map(Script::read).transpose()?;
@@ -94,9 +90,6 @@ pub(crate) async fn prepare_hosts(
 
 impl HostPreparation {
     /// Refuses a setup script after which this machine would reboot, before anything is done.
-    ///
-    /// # Errors
-    /// If it would.
     pub fn refuse_local_reboot(&self, host_options: &HostOptions) -> Result<(), SessionError> {
         Ok(refuse_local_reboot(self, &resolve_hosts(host_options)?)?)
     }
@@ -163,11 +156,8 @@ async fn connect_recorded(
 }
 
 impl ConnectedHosts {
-    /// Excludes hosts on which changes of a run remain, since they are not in their own state. Reports the leftovers of
-    /// killed runs on the other hosts; on this machine, the agent reports them.
-    ///
-    /// # Errors
-    /// When no other host is left.
+    /// Excludes hosts on which changes of a run remain, since they are not in their own state; fails if no other host
+    /// is left. Reports the leftovers of killed runs on the other hosts; on this machine, the agent reports them.
     pub async fn exclude_changed(&mut self) -> Result<(), SessionError> {
         self.report_all_leftovers().await?;
         let mut last = None;
@@ -191,11 +181,8 @@ impl ConnectedHosts {
         }
     }
 
-    /// Reports what killed runs had left changed on hosts and the agents reverted when they started. On this machine the
-    /// agent reports that.
-    ///
-    /// # Errors
-    /// When a worker is lost.
+    /// Reports what killed runs had left changed on hosts and the agents reverted when they started. On this machine
+    /// the agent reports that.
     pub async fn report_all_leftovers(&self) -> Result<(), WorkerError> {
         for member in &self.pool.workers {
             let name = member.worker.name();
@@ -235,7 +222,6 @@ async fn provision_hosts(
     Ok(excluded?)
 }
 
-/// Refuses to reboot this machine, before anything is done.
 fn refuse_local_reboot(ready: &HostPreparation, requested: &RequestedHosts) -> Result<(), HostError> {
     if ready.reboot.is_none() || !requested.includes_local() {
         return Ok(());
@@ -243,7 +229,6 @@ fn refuse_local_reboot(ready: &HostPreparation, requested: &RequestedHosts) -> R
     Err(HostError::LocalReboot("--host-setup-script-reboot".to_owned()))
 }
 
-/// Fails if no host is left to measure on.
 pub(crate) fn require_any_host(pool: &WorkerPool) -> Result<(), HostError> {
     if pool.workers.is_empty() { Err(HostError::NoneLeft) } else { Ok(()) }
 }

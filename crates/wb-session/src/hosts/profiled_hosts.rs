@@ -26,17 +26,11 @@ use crate::options::HostOptions;
 use crate::worker_program::read_worker_program;
 
 /// The available profiles, including those of asset folders.
-///
-/// # Errors
-/// When a folder or a profile in it cannot be read.
 pub fn profile_catalog(assets: &[PathBuf]) -> Result<ProfileCatalog, SessionError> {
     Ok(ProfileCatalog::load(&wb_profile::profile_folders(assets)).map_err(wb_profile::ProfileSelectionError::from)?)
 }
 
 /// The requested profiles; the unchanged host if none is requested.
-///
-/// # Errors
-/// When a profile is unknown, invalid or a duplicate.
 pub fn requested_profiles(host_options: &HostOptions) -> Result<Vec<NamedProfile>, SessionError> {
     if host_options.profiles.is_empty() {
         return Ok(vec![localhost()]);
@@ -49,11 +43,9 @@ pub fn localhost() -> NamedProfile {
     NamedProfile { name: ProfileName::localhost(), profile: Profile::default() }
 }
 
-/// Hosts in an applied profile.
 pub(crate) struct ProfiledHosts {
     /// The workers that measure: the hosts, or their guests.
     pub(crate) pool: WorkerPool,
-    /// The state that each host was put into.
     pub(crate) standings: Vec<AppliedProfile>,
     applied: Vec<ActiveProfile>,
     events: EventSink,
@@ -69,10 +61,8 @@ pub(crate) enum ProfileFailurePolicy {
 }
 
 impl ConnectedHosts {
-    /// Applies a profile to all hosts at the same time. A host that fails causes a warning as long as there are others.
-    ///
-    /// # Errors
-    /// When the profile cannot be applied to any host and `unmet` aborts the run.
+    /// Applies a profile to all hosts at the same time. A host that fails causes a warning as long as there are others;
+    /// if none is left, `unmet` decides.
     pub(crate) async fn apply_profile(
         &self,
         named: &NamedProfile,
@@ -129,9 +119,6 @@ impl ConnectedHosts {
     }
 
     /// Checks on all hosts at the same time whether a profile can be applied.
-    ///
-    /// # Errors
-    /// When a host cannot be checked.
     pub async fn preflight(&self, named: &NamedProfile) -> Result<Vec<Preflight>, SessionError> {
         if named.profile.is_empty() {
             return Ok(Vec::new());
@@ -168,7 +155,7 @@ impl HostConnection {
     }
 }
 
-/// The end of applying a profile to a host, after the starts of its guests.
+/// The ends to record: of the starts of a host's guests, then of applying the profile to the host.
 fn profile_ends(
     step: PreparationKind,
     host: &PooledWorker,
@@ -225,7 +212,6 @@ fn resolve_groups(pool: &mut WorkerPool, hosts: &ConnectedHosts, applied: &[Acti
 }
 
 impl ProfiledHosts {
-    /// The console output of all guests.
     pub(crate) async fn console_output(&self) -> Vec<(WorkerName, Vec<u8>)> {
         join_all(self.applied.iter().map(ActiveProfile::consoles)).await.concat()
     }

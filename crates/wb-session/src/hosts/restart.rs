@@ -9,10 +9,8 @@ use crate::error::SessionError;
 use crate::worker_program::{read_worker_program, worker_program};
 
 impl ConnectedHosts {
-    /// Replaces the agent of a host that could not be reverted; the new one reverts what is still changed there.
-    ///
-    /// # Errors
-    /// When something stays changed; the host is then excluded.
+    /// Replaces the agent of a host that could not be reverted; the new one reverts what is still changed there. If
+    /// something stays changed, fails and excludes the host.
     pub(crate) async fn replace_agent(&mut self, name: &WorkerName) -> Result<(), SessionError> {
         let Some(index) = self.pool.workers.iter().position(|member| member.worker.name() == name) else {
             return Ok(());
@@ -33,10 +31,8 @@ impl ConnectedHosts {
         }
     }
 
-    /// Starts an agent on a host; the agent reverts what its predecessor left changed, which is reported.
-    ///
-    /// # Errors
-    /// What is still changed: all of `changed` if no agent can be started.
+    /// Starts an agent on a host; the agent reverts what its predecessor left changed, which is reported. Fails with
+    /// what is still changed: all of `changed` if no agent can be started.
     pub(super) async fn start_agent(
         &self,
         name: &WorkerName,

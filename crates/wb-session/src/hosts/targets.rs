@@ -18,7 +18,6 @@ use crate::worker_program::read_worker_program;
 /// Time limit for `ssh -G`, which prints the effective configuration.
 const SSH_CONFIG_TIMEOUT: Nanos = Nanos(10_000_000_000);
 
-/// The requested hosts as targets of provisioners.
 pub(super) async fn resolve_targets(
     requested: &RequestedHosts,
     provisioners: &[Provisioner],
@@ -53,7 +52,6 @@ pub(super) async fn resolve_targets(
     Ok(targets)
 }
 
-/// Fills in user and port from the ssh configuration.
 async fn fill_login(
     target: &mut ProvisionTarget,
     place: &RequestedHost,

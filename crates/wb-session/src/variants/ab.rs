@@ -30,7 +30,6 @@ use crate::options::SessionOptions;
 use crate::request::MeasureRequest;
 use crate::result::SessionStatus;
 
-/// Options of a comparison of variants.
 #[derive(Debug, Clone)]
 pub struct AbOptions {
     variants: Vec<Variant>,
@@ -44,9 +43,6 @@ impl AbOptions {
     /// Creates options for variants as the user writes them, with the minimum and maximum number of blocks. `threshold`
     /// is the smallest difference that matters, `error_rate` the false discovery rate over all interim analyses and
     /// comparisons; both are in percent.
-    ///
-    /// # Errors
-    /// When the limits contradict each other, or a variant is invalid.
     pub fn new(
         variants: &[String],
         (min_blocks, max_blocks): (usize, usize),
@@ -61,9 +57,6 @@ impl AbOptions {
 }
 
 /// Compares variants of a test with interleaved samples until the result is clear, and records the result.
-///
-/// # Errors
-/// When the test has no such variants, or cannot be measured or evaluated.
 pub fn ab(
     options: &AbOptions,
     request: MeasureRequest,
@@ -162,7 +155,6 @@ fn plan_blocks(
     Ok((plan, criterion))
 }
 
-/// The primary metrics that all variants of a case have.
 fn common_metrics<'a>(
     request: &MeasureRequest,
     variants: impl Iterator<Item = &'a Cell>,
@@ -173,7 +165,6 @@ fn common_metrics<'a>(
     metrics.ok_or_else(|| VariantsError::NoPrimaryMetric(request.name.clone()))
 }
 
-/// Evaluates all samples in the folder.
 fn evaluate(
     study: &Study,
     criterion: Criterion,

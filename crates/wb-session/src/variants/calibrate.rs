@@ -25,7 +25,6 @@ use crate::result::SessionStatus;
 /// Target false-positive rate in percent, the same as that of `compare`.
 const ERROR_RATE: f64 = 5.0;
 
-/// Options of a calibration.
 #[derive(Debug, Clone)]
 pub struct CalibrationOptions {
     /// Number of runs, each with its own preparation.
@@ -37,9 +36,6 @@ pub struct CalibrationOptions {
 }
 
 /// Compares runs of one test on the same system with each other, and records the result.
-///
-/// # Errors
-/// When the test cannot be measured or evaluated.
 pub fn calibrate(
     options: &CalibrationOptions,
     request: MeasureRequest,
@@ -89,7 +85,6 @@ fn build_request(
     Ok(all)
 }
 
-/// Gives all cells of a plan a fixed number of samples.
 fn fix_sample_count(plan: &mut Plan, options: &CalibrationOptions) {
     let samples = 2 * usize::from(options.samples);
     for cell in &mut plan.cells {
@@ -120,7 +115,6 @@ fn case_name(cell: &CellId) -> String {
     cell.case.to_string()
 }
 
-/// Evaluates all samples in the folder, in each primary metric of each case.
 fn evaluate(
     study: &Study,
     criterion: Criterion,

@@ -1,5 +1,3 @@
-//! Errors of experiments.
-
 use wb_compare::calibrate::InvalidSample;
 use wb_compare::sequential_test::{InvalidBlock, SequentialTestError};
 use wb_model::MetricKey;
@@ -7,10 +5,8 @@ use wb_model::MetricKey;
 /// Why an experiment cannot be made or evaluated.
 #[derive(Debug, thiserror::Error)]
 pub enum VariantsError {
-    /// The minimum number of blocks is above the maximum.
     #[error("--min-blocks {0} is more than --max-blocks {1}")]
     BlockLimits(usize, usize),
-    /// The test has no metric to compare.
     #[error("`{0}` has no primary metric")]
     NoPrimaryMetric(String),
     #[error("{variants} variants have {cells} cells in the case `{case}`")]
@@ -18,7 +14,6 @@ pub enum VariantsError {
     /// No sequential test has this error rate and number of blocks.
     #[error(transparent)]
     Design(#[from] SequentialTestError),
-    /// The samples cannot be evaluated.
     #[error("{metric}: {cause}")]
     Evaluation { metric: MetricKey, cause: InvalidMeasurement },
     /// The session ended without a plan, although it reported success.
@@ -29,18 +24,15 @@ pub enum VariantsError {
     NotOneTest(String),
 }
 
-/// Why samples cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidMeasurement {
     #[error(transparent)]
     Block(#[from] InvalidBlock),
-    /// A sample of a calibration.
     #[error(transparent)]
     Sample(#[from] InvalidSample),
 }
 
 impl VariantsError {
-    /// How to resolve the error.
     pub(crate) fn help(&self) -> Option<String> {
         let help = match self {
             Self::BlockLimits(..) => "raise --max-blocks (default: 30)",

@@ -11,9 +11,6 @@ pub(super) fn write_experiment(run: &RunFolder, experiment: &Experiment) -> Resu
 }
 
 /// Reads the result; `None` if the run has none.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn read_experiment(run: &RunFolder) -> Result<Option<Experiment>, RecordError> {
     run.read_json(&run.path().join(FILE))
 }

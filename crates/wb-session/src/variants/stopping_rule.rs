@@ -15,7 +15,6 @@ use super::criterion::{count_warm_ups, takes_turn};
 /// Stops the sampling of variants as soon as their comparisons are decided. All cases are measured in rounds and are one
 /// family, so that each decision depends on the samples of all of them.
 pub(super) struct AbStoppingRule {
-    /// The parameters that variants change.
     variant_params: Vec<String>,
     /// Set once the plan is made.
     design: OnceLock<AbDesign>,
@@ -29,13 +28,11 @@ pub(super) struct AbDesign {
     pub(super) sampling: Sampling,
 }
 
-/// The variants of a case while they are measured.
 struct ActiveCase<'a> {
     variants: Vec<ActiveVariant<'a>>,
     metrics: &'a [ComparedMetric],
 }
 
-/// A variant while it is measured.
 struct ActiveVariant<'a> {
     cell: &'a ActiveCell,
     /// Its attempts in the rounds in which it had its turn.
@@ -54,18 +51,15 @@ impl AbStoppingRule {
         self.variant_params.iter().fold(cell.case.clone(), |case, name| case.without(name))
     }
 
-    /// Sets what decides.
     pub(super) fn set_design(&self, design: AbDesign) {
         // Plans are made once; a second one would be equal.
         let _ = self.design.set(design);
     }
 
-    /// What decides, once set.
     pub(super) fn design(&self) -> Option<&AbDesign> {
         self.design.get()
     }
 
-    /// Decides about the next sample of a cell.
     pub(super) fn decide(&self, cells: &[ActiveCell], index: usize) -> StoppingDecision {
         let Some(AbDesign { test, metrics, sampling }) = self.design() else { return StoppingDecision::Continue };
         // It replays all analyses round by round from the samples alone, so a resumed run ends where it would have
@@ -162,7 +156,7 @@ impl<'a> ActiveCase<'a> {
         first.ended.as_ref().or_else(of_others)
     }
 
-    /// The number of rounds that every variant has measured which needs more; `None` if none does.
+    /// The number of rounds that every variant in need of more has measured; `None` if none needs more.
     fn open_rounds(&self) -> Option<u32> {
         let open = self.variants.iter().filter(|variant| variant.ended.is_none() && self.reason_to_end().is_none());
         open.map(|variant| variant.attempts.rounds).min()
@@ -202,7 +196,6 @@ fn round_attempts(cell: &ActiveCell) -> VariantAttempts {
     }
 }
 
-/// The valid values of a metric of a cell, with their rounds.
 fn counted_values(cell: &ActiveCell, metric: &ComparedMetric) -> Vec<(u32, f64)> {
     let Some(metric) = cell.definition.metrics.iter().find(|own| own.key() == metric.metric) else { return Vec::new() };
     let by_round = attempt_rounds(turns(cell)).zip(&cell.evaluated);

@@ -28,13 +28,11 @@ impl ControllerMount {
         })
     }
 
-    /// Detects the mount of a system.
     pub fn detect(root: &SysRoot) -> Option<Self> {
         let mountinfo = root.text("/proc/self/mountinfo").ok()?;
         Self::find(&mountinfo, |path| root.text(path).ok())
     }
 
-    /// Whether it has this controller.
     pub fn has(&self, controller: &str) -> bool {
         self.controllers.iter().any(|name| name == controller)
     }

@@ -56,7 +56,6 @@ impl IocostModel {
         Self { rbps, rseqiops, rrandiops, wbps, wseqiops, wrandiops }
     }
 
-    /// The model of a device that is `factor` times as fast.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self::from_array(self.to_array().map(|parameter| (parameter as f64 * factor).round() as u64))
@@ -159,7 +158,6 @@ pub fn model_resource(point: &str, device: &str) -> ManagedResource {
     device_resource("model", &format!("{point}/io.cost.model"), device, "ctrl=auto")
 }
 
-/// State of [`model_resource`] with this model.
 pub fn model_state(model: &IocostModel) -> String {
     format!("ctrl=user model=linear {model}\n")
 }

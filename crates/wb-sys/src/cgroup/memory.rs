@@ -1,5 +1,4 @@
-//! Limits of memory: those that apply to this process, of its own control group and of each group above it, and new groups
-//! that have one.
+//! Limits of memory: those of this process's control group and of the groups above it, and new groups that have one.
 
 use std::fs;
 use std::io;
@@ -13,7 +12,6 @@ use super::mounts::hierarchies;
 /// From this limit on, version 1 means none: it is the highest multiple of a page that fits into 63 bits.
 const UNLIMITED: u64 = i64::MAX as u64 & !0xffff;
 
-/// The limit of memory of a control group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLimit {
     /// Memory that its processes can have together, page cache included, in bytes.
@@ -46,17 +44,15 @@ pub fn memory_limits(root: &SysRoot) -> Vec<MemoryLimit> {
     limits
 }
 
-/// A control group below this process's own whose memory is limited. It is removed when this is dropped and it is empty.
+/// A control group below this process's own with a limit of memory, removed on drop if it is empty.
 #[derive(Debug)]
 pub struct LimitedGroup {
     folder: PathBuf,
 }
 
 impl LimitedGroup {
-    /// Creates a group of this name with a limit in bytes, which swap is not part of.
-    ///
-    /// # Errors
-    /// If no hierarchy has a memory controller for new groups, or it is not permitted.
+    /// Creates a group with a limit in bytes, without swap. Fails if no hierarchy has a memory controller for new
+    /// groups.
     pub fn create(root: &SysRoot, name: &str, limit: u64) -> io::Result<Self> {
         let mut outcome =
             Err(io::Error::new(io::ErrorKind::Unsupported, "no memory controller for new control groups"));
@@ -118,7 +114,6 @@ fn read_v1(folder: &Path) -> Option<MemoryLimit> {
     Some(MemoryLimit { limit, used: usage.saturating_sub(cache), swap })
 }
 
-/// The sum of these fields of memory.stat.
 fn page_cache(folder: &Path, fields: [&str; 2]) -> u64 {
     let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
     let value = |line: &str| fields.iter().find_map(|field| line.strip_prefix(field)?.parse::<u64>().ok());

@@ -58,7 +58,6 @@ pub struct Cgroup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuTimes {
     pub user_ns: u64,
-    /// In the kernel.
     pub system_ns: u64,
 }
 
@@ -120,7 +119,6 @@ impl Cgroups {
 }
 
 impl Cgroup {
-    /// The cgroup version.
     pub fn kind(&self) -> CgroupVersion {
         self.kind
     }
@@ -207,8 +205,7 @@ impl Cgroup {
         fs::read_to_string(self.cpu.as_ref()?.join(name)).ok()
     }
 
-    /// Creates a group inside it for some of its processes, which are members of both, and removed with it. None where
-    /// that is not possible.
+    /// A group inside it for some of its processes, which are members of both, removed with it. None where impossible.
     pub fn create_inside(&self, name: &str) -> Option<Self> {
         let folders: Vec<PathBuf> = self.folders.iter().map(|folder| folder.join(name)).collect();
         folders.iter().try_for_each(fs::create_dir).ok()?;
@@ -240,7 +237,6 @@ impl Cgroup {
     }
 }
 
-/// Parses `cpu.stat` of version 2, or `cpuacct.usage` of version 1, into nanoseconds.
 fn parse_cpu(kind: CgroupVersion, text: &str) -> Option<u64> {
     match kind {
         CgroupVersion::V1 => text.trim().parse().ok(),

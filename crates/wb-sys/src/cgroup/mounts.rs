@@ -17,7 +17,6 @@ pub(super) struct Hierarchy {
     pub(super) folder: PathBuf,
 }
 
-/// The mounted hierarchies of which this process is a member.
 pub(super) fn hierarchies(root: &SysRoot) -> Vec<Hierarchy> {
     let mountinfo = root.text("/proc/self/mountinfo").unwrap_or_default();
     let own = root.text("/proc/self/cgroup").unwrap_or_default();

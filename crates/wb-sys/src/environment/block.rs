@@ -55,7 +55,6 @@ pub fn names(root: &SysRoot) -> Vec<String> {
     disks(root).filter(has_capacity).collect()
 }
 
-/// The devices of [`names`], by name.
 pub fn devices(root: &SysRoot) -> BTreeMap<String, BlockDevice> {
     names(root).into_iter().map(|name| (name.clone(), device(root, &name))).collect()
 }

@@ -1,5 +1,3 @@
-//! Mainboard, firmware and chipset.
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +24,6 @@ pub struct Board {
 /// Paths at which distributions install the list of PCI vendors and devices.
 const PCI_IDS: [&str; 3] = ["/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids", "/usr/share/pci.ids"];
 
-/// The PCI class code of host bridges.
 const HOST_BRIDGE: &str = "0x0600";
 
 /// Placeholders in DMI fields that the vendor did not fill in.

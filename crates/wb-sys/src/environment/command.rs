@@ -16,10 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Limit on captured output, in bytes; a list of packages is the longest.
 const MAX_OUTPUT: u64 = 8 << 20;
 
-/// Why a program has no output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoOutput {
-    /// It cannot be started or read.
     NotRun,
     /// It did not end in time, and was killed with its children.
     TimedOut,

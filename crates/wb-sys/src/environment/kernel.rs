@@ -51,7 +51,6 @@ impl Kernel {
     }
 }
 
-/// The state of each known hardware vulnerability and its mitigation, as reported by the kernel.
 pub fn mitigations(root: &SysRoot) -> BTreeMap<String, String> {
     let folder = "/sys/devices/system/cpu/vulnerabilities";
     let names = root.list(folder).unwrap_or_default().into_iter();

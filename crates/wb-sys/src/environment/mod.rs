@@ -1,6 +1,6 @@
 //! The environment of a run: the system's configuration, compared before and after the run.
 //!
-//! State that always varies (free memory, uptime, load) is in [`Momentary`] and is not compared. Secrets are not
+//! State that always varies (free memory, uptime, load) is in [`TransientState`] and is not compared. Secrets are not
 //! recorded: see [`wb_model::secrets`].
 
 pub mod block;
@@ -83,8 +83,7 @@ pub struct TransientState {
 }
 
 impl Environment {
-    /// Reads the environment. `tools` lists the programs whose versions are recorded, with the arguments that print
-    /// them.
+    /// `tools` has the programs whose versions are recorded, with the arguments that print them.
     pub fn read(root: &SysRoot, tools: &tools::VersionQueries) -> Self {
         Self {
             kernel: kernel::Kernel::read(root),

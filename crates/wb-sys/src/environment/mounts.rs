@@ -1,5 +1,3 @@
-//! Mounted file systems.
-
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;

@@ -39,8 +39,7 @@ const NAMES: [&str; 8] =
 const PREFIXES: [&str; 10] =
     ["LC_", "LD_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "MALLOC_", "NUMEXPR_"];
 
-/// The environment variables of this process that can change the behaviour of programs. Only listed names are recorded,
-/// except those that look like secrets.
+/// The variables that can change the behaviour of programs: only listed names, except those that look like secrets.
 pub fn variables(root: &SysRoot) -> BTreeMap<String, String> {
     let listed = |name: &str| NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     let recorded =
@@ -53,7 +52,6 @@ pub fn variables(root: &SysRoot) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The `PATH` of this process.
 pub(super) fn path(root: &SysRoot) -> Option<String> {
     environment_variables(root).remove("PATH")
 }

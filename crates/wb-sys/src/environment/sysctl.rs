@@ -7,7 +7,6 @@ use crate::SysRoot;
 /// Folders of which all settings are recorded.
 const FOLDERS: [&str; 2] = ["vm", "net/core"];
 
-/// Individually recorded settings.
 const SETTINGS: [&str; 31] = [
     "fs/aio-max-nr",
     "fs/file-max",

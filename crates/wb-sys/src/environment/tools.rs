@@ -64,8 +64,7 @@ fn tool(root: &SysRoot, name: &str, arguments: &[String]) -> Option<ToolVersion>
     Some(tool)
 }
 
-/// A query for the version of a program, as long as its file is the same: whoever changes it changes the time of its
-/// status.
+/// A query for a program's version, valid for the same file: whoever changes it changes the time of its status.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Query {
     path: PathBuf,
@@ -102,13 +101,11 @@ pub fn find(root: &SysRoot, name: &str) -> Option<PathBuf> {
     candidates.into_iter().find(|candidate| root.path(candidate).is_ok_and(|full| full.is_file()))
 }
 
-/// The first line of a program's output that contains a version number.
 fn version_line(output: &str) -> Option<String> {
     let line = output.lines().map(str::trim).find(|line| holds_version(line))?;
     Some(line.chars().take(200).collect())
 }
 
-/// Whether a line contains a digit, a point and a digit.
 fn holds_version(line: &str) -> bool {
     line.as_bytes().windows(3).any(|part| part[0].is_ascii_digit() && part[1] == b'.' && part[2].is_ascii_digit())
 }

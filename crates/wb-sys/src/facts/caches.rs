@@ -43,9 +43,9 @@ fn cache(root: &SysRoot, folder: &str, cpu: u32) -> Option<Cache> {
     })
 }
 
-/// The last-level cache by `/proc/cpuinfo`, for containers that hide `/sys`. It reports the size of a cache but not its
-/// level: the last one for processors by Intel (`init_intel_cacheinfo` in the kernel), the second one for those by AMD and
-/// Hygon (`cpu_detect_cache_sizes`). What it is for others is unknown, and so is the cache.
+/// The last-level cache by `/proc/cpuinfo`, for containers that hide `/sys`. It reports a size without its level: the
+/// last one on Intel (`init_intel_cacheinfo` in the kernel), the second one on AMD and Hygon
+/// (`cpu_detect_cache_sizes`). On others the level is unknown, and so is the cache.
 fn last_level(cpus: &[Cpu], cpuinfo: &CpuInfo) -> Option<Cache> {
     if cpuinfo.vendor.as_deref() != Some("GenuineIntel") {
         return None;

@@ -13,7 +13,6 @@ pub(super) fn hypervisor() -> Option<String> {
     present.then(|| String::from_utf8_lossy(&bytes).trim_matches(['\0', ' ']).to_owned())
 }
 
-/// Other architectures have no CPUID.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn hypervisor() -> Option<String> {
     None

@@ -1,18 +1,14 @@
-//! Total and available memory.
-
 use wb_model::Bytes;
 
 use crate::SysRoot;
 use crate::proc::cgroup::{self, CgroupMembership};
 use crate::proc::meminfo;
 
-/// Total memory of the system.
 pub fn total(root: &SysRoot) -> Bytes {
     size(root, "/proc/meminfo", "MemTotal")
 }
 
-/// Total memory of a node. A single node has all of the system's memory: its own `meminfo` may still be growing where
-/// the kernel initialises memory lazily.
+/// A single node has all of the system's memory: its own `meminfo` may still grow where it is initialised lazily.
 pub fn node_total(root: &SysRoot, node: u32) -> Bytes {
     if root.numbered_entries("/sys/devices/system/node", "node").len() == 1 {
         return total(root);
@@ -20,8 +16,7 @@ pub fn node_total(root: &SysRoot, node: u32) -> Bytes {
     size(root, &format!("/sys/devices/system/node/node{node}/meminfo"), "MemTotal")
 }
 
-/// Memory that this process can allocate without swapping: the system's available memory, or the headroom of its
-/// cgroup where that is less.
+/// What this process can allocate without swapping: the system's available memory, or its cgroup's headroom if less.
 pub fn available(root: &SysRoot) -> Bytes {
     let system = size(root, "/proc/meminfo", "MemAvailable");
     cgroup_headroom(root).map_or(system, |headroom| headroom.min(system))

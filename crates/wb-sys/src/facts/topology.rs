@@ -65,7 +65,6 @@ fn node_of_each_cpu(root: &SysRoot) -> BTreeMap<u32, u32> {
     nodes.flat_map(|node| cpus(node).into_iter().map(move |cpu| (cpu, node))).collect()
 }
 
-/// The position of a CPU in the topology reported by the kernel.
 struct CpuLocation {
     id: u32,
     package: u32,

@@ -1,5 +1,3 @@
-//! Detection of hypervisors and of software emulation.
-
 use super::cpuid;
 use crate::SysRoot;
 use crate::proc::cpuinfo::CpuInfo;
@@ -11,8 +9,7 @@ pub fn hypervisor(root: &SysRoot, cpuinfo: &CpuInfo) -> Option<String> {
     detected.or_else(|| cpuinfo.flags.contains("hypervisor").then(|| "unnamed".to_owned()))
 }
 
-/// Whether instructions are emulated by software (QEMU's TCG). CPUID decides where it is available; the processor's
-/// name is a hint only, since KVM can be configured to report the same one.
+/// Emulation by QEMU's TCG. CPUID decides where available; the processor's name is only a hint: KVM can report it, too.
 pub fn emulated(root: &SysRoot, cpuinfo: &CpuInfo) -> bool {
     match root.is_real().then(cpuid::hypervisor).flatten() {
         Some(signature) => signature == TCG,

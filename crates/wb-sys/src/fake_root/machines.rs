@@ -1,5 +1,3 @@
-//! Fake root file systems of typical machines, for tests.
-
 use super::FakeRoot;
 use crate::facts::cpu_list;
 
@@ -95,7 +93,6 @@ pub fn container() -> FakeRoot {
         .file("/sys/fs/cgroup/cpu.max", "150000 100000\n")
 }
 
-/// The files that all machines but the container have.
 fn with_common_files(hostname: &str, arch: &str, cpus: u32) -> FakeRoot {
     let last_cpu = cpus - 1;
     FakeRoot::new()
@@ -119,7 +116,6 @@ fn with_common_files(hostname: &str, arch: &str, cpus: u32) -> FakeRoot {
         .file("/sys/block/loop0/size", "8")
 }
 
-/// The content of `/proc/cpuinfo`.
 fn x86_cpuinfo(model_name: &str, flags: &str, cache_size: &str, cpus: u32) -> String {
     let entry = |cpu| {
         format!(
@@ -138,8 +134,7 @@ fn with_topology(root: FakeRoot, cpu: u32, package_id: u32, core_id: u32, siblin
         .file(&format!("{folder}/thread_siblings_list"), cpu_list::format(siblings))
 }
 
-/// Adds the caches of a CPU: L1 and L2 of fixed sizes, shared by the CPUs of its core, and a last-level cache, shared
-/// by those of its package.
+/// L1 and L2 of fixed sizes, shared by the CPUs of the core, and a last-level cache, shared by those of the package.
 fn with_caches(root: FakeRoot, cpu: u32, core_cpus: &[u32], package_cpus: &[u32], last_level_size: &str) -> FakeRoot {
     let caches = [
         ("1", "Data", "32K", core_cpus),

@@ -24,41 +24,28 @@ impl Default for FakeRoot {
 }
 
 impl FakeRoot {
-    /// Creates an empty root.
-    ///
-    /// # Panics
-    /// When the temporary folder cannot be created.
     pub fn new() -> Self {
         Self { folder: tempfile::tempdir().expect("a temporary folder can be created") }
     }
 
     /// Adds or replaces a file.
-    ///
-    /// # Panics
-    /// When it cannot be written.
     pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
         let full = self.host_path(path);
         fs::write(full, content).expect("a file of a fake root can be written");
         self
     }
 
-    /// Adds a symbolic link.
-    ///
-    /// # Panics
-    /// When it cannot be created.
     pub fn link(self, path: &str, target: &str) -> Self {
         symlink(target, self.host_path(path)).expect("a link of a fake root can be created");
         self
     }
 
-    /// Removes a file or folder.
     pub fn without(self, path: &str) -> Self {
         let full = self.host_path(path);
         let _ = fs::remove_dir_all(&full).or_else(|_| fs::remove_file(&full));
         self
     }
 
-    /// The root to read through.
     pub fn root(&self) -> SysRoot {
         SysRoot::at(self.folder.path())
     }
@@ -72,9 +59,6 @@ impl FakeRoot {
 }
 
 /// The contents of all files below a folder, by path.
-///
-/// # Panics
-/// When one cannot be read.
 pub fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut contents = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];

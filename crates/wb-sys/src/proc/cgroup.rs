@@ -10,7 +10,6 @@ pub struct CgroupMembership<'a> {
 }
 
 impl<'a> CgroupMembership<'a> {
-    /// Whether the hierarchy is version 2 (unified).
     pub fn is_unified(&self) -> bool {
         self.controllers.is_empty()
     }
@@ -27,7 +26,6 @@ impl<'a> CgroupMembership<'a> {
     }
 }
 
-/// The groups of a process, one for each hierarchy.
 pub fn memberships(text: &str) -> impl Iterator<Item = CgroupMembership<'_>> {
     text.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);

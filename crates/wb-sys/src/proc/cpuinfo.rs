@@ -6,7 +6,6 @@ use wb_model::Bytes;
 
 use crate::SysRoot;
 
-/// The contents of `/proc/cpuinfo`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CpuInfo {
     /// Name of the processor; several, joined by `+`, where cores differ.
@@ -22,7 +21,7 @@ pub struct CpuInfo {
     pub processors: BTreeMap<u32, (Option<u32>, Option<u32>)>,
 }
 
-/// The block of one CPU: values by lower-case key.
+/// Values of one CPU by lower-case key.
 type Block = BTreeMap<String, String>;
 
 impl CpuInfo {
@@ -31,7 +30,6 @@ impl CpuInfo {
         Self::parse(&root.text("/proc/cpuinfo").unwrap_or_default())
     }
 
-    /// Parses the text of `/proc/cpuinfo`.
     pub fn parse(text: &str) -> Self {
         let blocks: Vec<Block> = text.split("\n\n").map(block).collect();
         let first = |keys: &[&str]| {
@@ -78,7 +76,6 @@ fn block(text: &str) -> Block {
     pairs.map(|(key, value)| (key.trim().to_ascii_lowercase(), value.trim().to_owned())).collect()
 }
 
-/// The distinct processor names, in order of appearance.
 fn model(blocks: &[Block]) -> String {
     let mut names: Vec<String> = Vec::new();
     for block in blocks {

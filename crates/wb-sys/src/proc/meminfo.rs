@@ -12,7 +12,6 @@ pub fn sizes(text: &str) -> impl Iterator<Item = (&str, Bytes)> {
     })
 }
 
-/// One size by name.
 pub fn size(text: &str, name: &str) -> Option<Bytes> {
     sizes(text).find_map(|(found, size)| (found == name).then_some(size))
 }

@@ -2,11 +2,11 @@
 //! telemetry reads are in [`crate::telemetry`], `/proc/PID/stat` is in [`crate::process::tree`].
 //!
 //! They take the text of a file, which may come from a fake root or from another machine, and ignore what they do not
-//! know: a kernel may add lines and columns, and a container may hide some. Therefore they do not use the crate
-//! `procfs-core` (0.18). It fails for the whole file when one field is missing, as in containers (meminfo, pressure,
-//! stat) or one line is unusual (mountinfo), panics on a line that is cut (PID/stat), returns mount options without their
-//! order and CPU times without the numbers of the CPUs, of which some may be offline, and allocates a map of all counters
-//! for each reading of vmstat.
+//! know: a kernel may add lines and columns, and a container may hide some. The crate `procfs-core` (0.18) is not used:
+//! it fails for the whole file when one field is missing, as in containers (meminfo, pressure, stat), or one line is
+//! unusual (mountinfo), panics on a line that is cut (PID/stat), returns mount options without their order and CPU
+//! times without the numbers of the CPUs, some of which may be offline, and allocates a map of all counters for each
+//! reading of vmstat.
 
 pub mod cgroup;
 pub mod cpuinfo;

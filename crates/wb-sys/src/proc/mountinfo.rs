@@ -8,9 +8,7 @@ pub struct MountInfo<'a> {
     /// The folder of the file system that is mounted.
     pub root: &'a str,
     pub point: &'a str,
-    /// The options of the mount.
     pub options: &'a str,
-    /// The type of the file system.
     pub kind: &'a str,
     /// The source: a device, an address or a name.
     pub source: &'a str,
@@ -36,8 +34,7 @@ pub fn mounts(text: &str) -> impl Iterator<Item = MountInfo<'_>> {
     })
 }
 
-/// The mount that contains a path: the one with the longest mount point that is a prefix of it, and the last one if
-/// there are several.
+/// The mount with the longest mount point that is a prefix of the path; the last of several.
 pub fn mount_of<'a>(text: &'a str, path: &str) -> Option<MountInfo<'a>> {
     let contains = |point: &str| {
         let rest = path.strip_prefix(point.trim_end_matches('/'));

@@ -2,12 +2,10 @@
 
 use std::str::FromStr;
 
-/// Which tasks were stalled.
+/// Which tasks were stalled: at least one, or all that were not idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StallKind {
-    /// At least one.
     Some,
-    /// All that were not idle.
     Full,
 }
 

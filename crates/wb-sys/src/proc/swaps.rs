@@ -2,7 +2,6 @@
 
 use wb_model::Bytes;
 
-/// A swap device or file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwapArea<'a> {
     /// Its path as the kernel writes it: see [`unescape`](super::unescape).

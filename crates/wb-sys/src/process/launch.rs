@@ -101,7 +101,6 @@ pub enum LaunchError {
     Step { step: LaunchStep, source: io::Error },
 }
 
-/// A launched process.
 #[derive(Debug)]
 pub struct LaunchedProcess {
     pub pid: u32,

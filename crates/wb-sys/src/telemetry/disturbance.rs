@@ -176,7 +176,6 @@ impl fmt::Display for TelemetryFinding {
     }
 }
 
-/// Computes the activity outside the workload between two readings of one system.
 pub fn compute(start: &TelemetryReading, end: &TelemetryReading, thresholds: &Thresholds) -> Disturbance {
     let elapsed_ns = end.at_ns.saturating_sub(start.at_ns);
     let seconds = elapsed_ns as f64 / 1e9;

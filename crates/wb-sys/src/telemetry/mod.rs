@@ -35,7 +35,6 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Computes the disturbances of the workload, by these thresholds.
     pub fn disturbance(&self, thresholds: &Thresholds) -> Disturbance {
         disturbance::compute(&self.start, &self.end, thresholds)
     }

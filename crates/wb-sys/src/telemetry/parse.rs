@@ -1,5 +1,5 @@
-//! The counters of a reading from the files of `/proc`. Each parser accepts any text and ignores unknown content, because a kernel may
-//! add lines and columns.
+//! The counters of a reading from the files of `/proc`. Each parser accepts any text and ignores unknown content,
+//! because a kernel may add lines and columns.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,6 @@ fn cpu_times(text: &str) -> CpuTimes {
     }
 }
 
-/// The memory usage in `/proc/meminfo`.
 pub(super) fn meminfo(text: &str) -> Memory {
     let mut memory = Memory::default();
     let mut swap = [0, 0];
@@ -77,7 +76,6 @@ pub(super) fn meminfo(text: &str) -> Memory {
     memory
 }
 
-/// Parses `/proc/vmstat`.
 pub(super) fn vmstat(text: &str) -> VmEvents {
     let mut events = VmEvents::default();
     for line in text.lines() {
@@ -123,7 +121,6 @@ pub(super) fn diskstats(text: &str, is_selected: impl Fn(&str) -> bool) -> BTree
     text.lines().filter_map(line).collect()
 }
 
-/// Parses `/proc/net/dev`.
 pub(super) fn net_dev(text: &str) -> BTreeMap<String, NetworkCounters> {
     let line = |line: &str| {
         let (name, rest) = line.split_once(':')?;

@@ -34,8 +34,7 @@ pub struct TelemetryReader {
 }
 
 impl TelemetryReader {
-    /// Creates a reader of a system. `driver` is the local controller process, whose CPU time counts with this
-    /// process's.
+    /// `controller` is the local controller process, whose CPU time counts with this process's.
     pub fn new(root: &SysRoot, controller: Option<u32>) -> Self {
         let open = |path: &str| CounterFile::open(root, path);
         let cpus = root.numbered_entries("/sys/devices/system/cpu", "cpu");
@@ -65,7 +64,6 @@ impl TelemetryReader {
         }
     }
 
-    /// Reads the counters, and adds the usage of the workload and of concurrent processes.
     pub fn read(&mut self, workload: Option<WorkloadUsage>, concurrent: WorkloadUsage) -> TelemetryReading {
         let before = nanos(clock_gettime(ClockId::ThreadCPUTime));
         let at_ns = nanos(clock_gettime(ClockId::Monotonic));

@@ -75,14 +75,13 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// The total time.
     pub fn total(&self) -> u64 {
         [self.user, self.nice, self.system, self.idle, self.iowait, self.irq, self.softirq, self.steal]
             .iter()
             .fold(0, |sum, part| sum.saturating_add(*part))
     }
 
-    /// The time used by tasks, which is the part accounted per task.
+    /// The time of user and kernel mode, which is accounted per task.
     pub fn task_time(&self) -> u64 {
         self.user.saturating_add(self.nice).saturating_add(self.system)
     }

@@ -7,7 +7,6 @@ use std::os::unix::fs::FileExt;
 use crate::SysRoot;
 use crate::environment::block;
 
-/// Maximum number of bytes read of a `/proc` file.
 const MAX_FILE_SIZE: usize = 4 << 20;
 
 /// An open counter file, whose content is generated at every read.
@@ -43,14 +42,12 @@ impl CounterFile {
         String::from_utf8_lossy(&buffer[..filled])
     }
 
-    /// Reads a file that contains a number.
     pub(super) fn number(&self, buffer: &mut Vec<u8>) -> Option<u64> {
         self.read(buffer).trim().parse().ok()
     }
 }
 
-/// The disks that serve I/O themselves. Devices built on other disks, and devices that are not disks, are left out so
-/// that no I/O is counted twice.
+/// The disks that serve I/O themselves: without devices built on other disks, so that no I/O is counted twice.
 pub(super) fn disks(root: &SysRoot) -> Vec<String> {
     let is_single = |name: &String| root.list(format!("/sys/block/{name}/slaves")).unwrap_or_default().is_empty();
     block::disks(root).filter(is_single).collect()

@@ -12,29 +12,25 @@ use wb_sys::proc::mountinfo::{self, MountInfo};
 use wb_sys::proc::swaps;
 use wb_test::{Failure, WorkerContext};
 
-/// A block device, or a partition of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DeviceNode {
-    /// The kernel's name: `sda1`.
+    /// `sda1`.
     pub name: String,
-    /// Its number: `8:1`.
+    /// `8:1`.
     pub number: String,
     /// Devices that hold it, such as LVM, RAID or encryption.
     pub holders: Vec<String>,
 }
 
-/// Properties of a block device on the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TargetDevice {
-    /// The device itself, and its partitions.
     pub nodes: Vec<DeviceNode>,
-    /// Its size in bytes.
+    /// In bytes.
     pub size: u64,
     pub read_only: bool,
 }
 
 impl TargetDevice {
-    /// Reads the properties of the device with this number.
     pub(super) async fn read(context: &WorkerContext, number: &str) -> Result<Self, Failure> {
         let link = format!("/sys/dev/block/{number}");
         let folder = context.run(wb_agent::Command::new(["readlink", "-f", &link])).await?;
@@ -52,7 +48,7 @@ impl TargetDevice {
         Ok(Self { nodes, size: sectors * 512, read_only })
     }
 
-    /// How the device is in use, according to the worker's mounts (`/proc/self/mountinfo`) and swaps (`/proc/swaps`).
+    /// How the device is in use, according to the worker's `/proc/self/mountinfo` and `/proc/swaps`.
     pub(super) fn find_use(&self, mounts: &str, swaps: &str) -> Option<String> {
         self.nodes.iter().find_map(|node| {
             let name = &node.name;
@@ -98,13 +94,10 @@ pub(super) async fn open_exclusively(context: &WorkerContext, path: &str) -> Res
     Err(Failure::refused(reason))
 }
 
-/// What the process that holds a device prints once it does.
 const HELD: &str = "held";
 
-/// Opens a block device exclusively, as the kernel does for what is mounted, and keeps it open until the process is killed.
-///
-/// # Errors
-/// If it is in use, or cannot be written.
+/// Opens a block device exclusively, as the kernel does for what is mounted, until the process is killed. Fails if the
+/// device is in use, or cannot be written.
 pub fn hold(path: &str) -> io::Result<Infallible> {
     let opened = File::options().read(true).write(true).custom_flags(OFlags::EXCL.bits() as i32).open(path);
     let _held =
@@ -115,7 +108,6 @@ pub fn hold(path: &str) -> io::Result<Infallible> {
     }
 }
 
-/// Ends the process that holds a device open.
 pub(super) async fn release(holder: Process) -> Result<(), Failure> {
     const SIGKILL: i32 = 9;
     holder.signal(SIGKILL).await?;

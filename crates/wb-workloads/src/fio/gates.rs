@@ -14,10 +14,8 @@ use super::run::{MEMORY_FILE, OUTPUT_NAME};
 /// Upper bound of a plausible bandwidth of one fio in B/s; a higher figure is probably in another unit.
 const MAX_BANDWIDTH: f64 = 1e12;
 
-/// Engines that do one operation at a time.
 const SYNCHRONOUS_ENGINES: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
 
-/// Checks that the work was done, and that its counts agree.
 pub(super) fn check_work(measurement: &mut Measurement, job: &FioJob, report: &FioReport) {
     measurement.require(!report.jobs.is_empty(), Gate::Work, || "fio ran no job".to_owned());
     for job_report in &report.jobs {
@@ -53,8 +51,8 @@ fn counts_agree(one: u64, other: u64, iodepth: u32) -> bool {
     one.abs_diff(other) <= u64::from(iodepth) + 1
 }
 
-/// Checks that the jobs of a user's job file did what their cell is labelled with. `block_size` is `None` if the file has
-/// no single one.
+/// Checks that the jobs of a user's job file did what their cell is labelled with. `block_size` is `None` if the file
+/// has no single one.
 pub(super) fn check_label(measurement: &mut Measurement, job: &FioJob, block_size: Option<Bytes>, report: &FioReport) {
     // fio may transfer the last block of a file in part.
     const MAX_DEVIATION: f64 = 0.1;
@@ -81,7 +79,6 @@ pub(super) fn check_label(measurement: &mut Measurement, job: &FioJob, block_siz
     }
 }
 
-/// Checks number of jobs, block size, duration and rate against the request.
 pub(super) fn check_request(measurement: &mut Measurement, job: &FioJob, report: &FioReport) {
     let jobs = report.jobs.len();
     measurement.require(jobs == job.jobs(), Gate::Work, || format!("{jobs} jobs ran, {} requested", job.jobs()));
@@ -128,8 +125,8 @@ pub(super) fn check_request(measurement: &mut Measurement, job: &FioJob, report:
     }
 }
 
-/// Checks the plausibility of rates and latencies: by Little's law, operations in flight are their rate times their
-/// latency, and there are at most `iodepth` per job.
+/// Checks rates and latencies by Little's law: operations in flight are their rate times their latency, and there are
+/// at most `iodepth` per job.
 pub(super) fn check_possible(measurement: &mut Measurement, job: &FioJob, report: &FioReport) {
     // Operations that began before the measured time are counted completely.
     const EDGES: f64 = 1.5;

@@ -5,10 +5,8 @@
 
 use std::collections::BTreeMap;
 
-/// Bits of resolution within a group of bins.
 const BITS: u32 = 6;
 
-/// Total number of bins.
 pub const BINS: usize = 29 << BITS;
 
 /// Lower bound of a bin in nanoseconds.
@@ -36,7 +34,6 @@ pub fn midpoint(bin: usize, count: usize) -> Option<u64> {
 pub struct Histogram(BTreeMap<u64, u64>);
 
 impl Histogram {
-    /// Adds operations of one latency.
     pub fn add(&mut self, latency: u64, count: u64) {
         let slot = self.0.entry(latency).or_default();
         *slot = slot.saturating_add(count);
@@ -47,7 +44,6 @@ impl Histogram {
         counts.into_iter().for_each(|(latency, count)| self.add(latency, count));
     }
 
-    /// Total number of operations.
     pub fn count(&self) -> u64 {
         self.0.values().fold(0, |sum, count| sum.saturating_add(*count))
     }

@@ -6,23 +6,20 @@ use std::collections::BTreeMap;
 use super::histogram::{Histogram, midpoint};
 use super::job::Operation;
 
-/// Histogram of one interval and kind of operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistogramInterval {
     /// End of the interval, in milliseconds from the start of its job.
     pub at_ms: u64,
     pub operation: Operation,
-    /// Counts by latency in nanoseconds.
+    /// By latency in nanoseconds.
     pub counts: Vec<(u64, u64)>,
 }
 
-/// A syntax error in a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct ParseLogError {
-    /// Line number, from 1.
+    /// From 1.
     pub line: usize,
-    /// What is wrong with it.
     pub reason: String,
 }
 
@@ -58,8 +55,8 @@ fn truncate(field: &str) -> String {
     field.trim().chars().take(20).collect()
 }
 
-/// Merges the logs of all jobs of a group into one histogram per kind of operation and interval of `interval_ms`. Each
-/// log comes with its job's group; groups follow one another.
+/// Merges the logs of all jobs of a group into a histogram for each kind of operation and `interval_ms`. Each log comes
+/// with its job's group; groups follow one another.
 pub fn merge_by_interval(
     logs: &[(u32, Vec<HistogramInterval>)],
     interval_ms: u64,

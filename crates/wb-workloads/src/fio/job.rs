@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
 
-/// Prefix of the histogram logs.
 pub const HISTOGRAM_LOG_PREFIX: &str = "hist";
 
 /// Access pattern.
@@ -36,7 +35,6 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -46,7 +44,6 @@ impl Operation {
 }
 
 impl TestType {
-    /// Its name in fio.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -58,7 +55,6 @@ impl TestType {
         }
     }
 
-    /// Kinds of operation that it consists of.
     pub fn operations(self) -> &'static [Operation] {
         match self {
             Self::Read | Self::RandRead => &[Operation::Read],
@@ -67,7 +63,6 @@ impl TestType {
         }
     }
 
-    /// Whether it writes.
     pub fn writes(self) -> bool {
         self.operations().contains(&Operation::Write)
     }
@@ -84,12 +79,9 @@ pub enum JobMode {
     Serial,
 }
 
-/// Options of one run of fio.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FioJob {
-    /// Access pattern.
     pub test_type: TestType,
-    /// Bytes per operation.
     pub block_size: Bytes,
     /// Size of the used part of each target.
     pub file_size: Bytes,
@@ -99,27 +91,23 @@ pub struct FioJob {
     pub sync: bool,
     /// Writes after each of which fsync is called; 0: never.
     pub fsync: u32,
-    /// Writes after each of which fdatasync is called; 0: never.
+    /// The same for fdatasync.
     pub fdatasync: u32,
-    /// Maximum operations per second, for each job and kind; 0: no limit.
+    /// For each job and kind; 0: no limit.
     pub rate_iops: u32,
-    /// Measured time.
     pub runtime: Nanos,
-    /// Warm-up time before the measured time.
+    /// Warm-up before the measured time.
     pub ramptime: Nanos,
     /// Order of jobs on several targets.
     pub mode: JobMode,
-    /// I/O engine.
     pub ioengine: String,
     /// Operations in flight per job.
     pub iodepth: u32,
-    /// Jobs per target.
     pub numjobs: u32,
     /// Maximum interval of the histograms over time.
     pub histogram_interval: Nanos,
     /// Options by which the engine connects to a server; empty if it opens the targets itself.
     pub connection: Vec<(&'static str, String)>,
-    /// Paths of files and devices.
     pub targets: Vec<String>,
 }
 
@@ -133,12 +121,10 @@ impl FioJob {
         milliseconds(self.histogram_interval).min(milliseconds(self.runtime) / 10).max(1)
     }
 
-    /// Number of jobs in fio's report.
     pub fn jobs(&self) -> usize {
         self.targets.len() * self.numjobs as usize
     }
 
-    /// Whether it calls fsync or fdatasync.
     pub fn has_syncs(&self) -> bool {
         self.test_type.writes() && (self.fsync > 0 || self.fdatasync > 0)
     }
@@ -148,7 +134,6 @@ impl FioJob {
         !self.connection.is_empty()
     }
 
-    /// Estimated duration.
     pub fn estimate(&self) -> Nanos {
         const START: u64 = 500_000_000;
         let rounds = match self.mode {
@@ -158,7 +143,6 @@ impl FioJob {
         Nanos(rounds.saturating_mul(self.runtime.0.saturating_add(self.ramptime.0)).saturating_add(START))
     }
 
-    /// Options of the job file, without those of a target.
     pub fn options(&self) -> Vec<(&'static str, String)> {
         let flag = |on: bool| u8::from(on).to_string();
         let mut options = vec![
@@ -182,7 +166,6 @@ impl FioJob {
         options
     }
 
-    /// Options of the histogram logs.
     pub fn histogram_options(&self) -> [(&'static str, String); 2] {
         [
             ("write_hist_log", HISTOGRAM_LOG_PREFIX.to_owned()),
@@ -213,7 +196,7 @@ pub fn escape_path(path: &str) -> String {
     path.replace(':', "\\:")
 }
 
-/// First character of a path that a job file cannot contain, if any.
+/// First character that a path in a job file cannot contain, if any.
 pub fn find_unsupported_char(path: &str) -> Option<char> {
     path.chars().find(|c| matches!(c, ';' | '#' | '$' | '\\') || c.is_control())
 }

@@ -1,13 +1,12 @@
-//! What a user's job file may change or destroy that does not belong to the test. It then runs only with
-//! `allow-destroy=true`.
+//! Effects of a user's job file on what does not belong to the test. It then runs only with `allow-destroy=true`.
 
 use super::job::TestType;
 use super::job_file_settings::parse_pattern;
 use super::job_template::{JobSection, jobs};
 
 /// Options other than `filename` by which fio reads or writes files, or runs commands. What fio does with a file
-/// depends on a hundred options, so this list is no safeguard by itself: fio also runs with `--readonly` on a file that
-/// was there before.
+/// depends on a hundred options, so this list is no safeguard by itself: on a file that was there before, fio also runs
+/// with `--readonly`.
 const FILE_OPTIONS: [&str; 8] = [
     "directory",
     "filename_format",
@@ -19,8 +18,8 @@ const FILE_OPTIONS: [&str; 8] = [
     "exec_postrun",
 ];
 
-/// Options whose values have slashes and are no paths, or paths that are only read. Any other with a slash may lead to a
-/// file that fio writes: logs, `aux_path`, the memory of `mem=mmap:PATH`, the `uri` of an engine.
+/// Options whose values have slashes and are no paths, or paths that are only read. Any other with a slash may lead to
+/// a file that fio writes: logs, `aux_path`, the memory of `mem=mmap:PATH`, the `uri` of an engine.
 const OPTIONS_WITH_SLASHES: [&str; 7] =
     ["filename", "bssplit", "random_distribution", "description", "buffer_pattern", "verify_pattern", "ioengine"];
 
@@ -64,10 +63,9 @@ const REMOVING_FLAGS: [&str; 2] = ["unlink", "unlink_each_loop"];
 const CHANGING_ENGINES: [&str; 8] =
     ["filecreate", "filedelete", "dircreate", "dirdelete", "ftruncate", "falloc", "e4defrag", "exec"];
 
-/// What a job file names besides the targets, if it may overwrite it.
-///
-/// A job without `filename` uses files in the working folder, which is the test's own, named after its section; a name
-/// that is a path leads elsewhere, and fio takes one of a device for the file itself.
+/// What a job file names besides the targets, if it may overwrite it. A job without `filename` uses files in the
+/// working folder, which is the test's own, named after its section; a name that is a path leads elsewhere, and fio
+/// takes one of a device for the file itself.
 pub(super) fn own_files(template: &str) -> Option<String> {
     jobs(template).iter().find_map(|job| {
         let leads_elsewhere =
@@ -91,9 +89,8 @@ pub(super) fn own_files(template: &str) -> Option<String> {
     })
 }
 
-/// Paths that a job file names itself and writes to, if `$@` as an access pattern is `test_type`.
-///
-/// A relative one is in the working folder, which is the test's own, and not among them.
+/// Paths that a job file names itself and writes to, if `$@` as an access pattern is `test_type`; without relative
+/// ones, which are in the working folder, the test's own.
 pub(super) fn written_files(template: &str, test_type: Option<TestType>) -> Vec<String> {
     let jobs = jobs(template);
     let is_writing = |job: &&JobSection<'_>| {
@@ -142,7 +139,7 @@ fn is_local(ioengine: &str) -> bool {
     LOCAL_ENGINES.contains(&ioengine)
 }
 
-/// Whether an engine does more to files than to read and write them; it is unknown of one that the user wrote.
+/// Whether an engine does more to files than to read and write them; unknown of an engine that the user wrote.
 pub(super) fn changes_files(ioengine: &str) -> bool {
     CHANGING_ENGINES.contains(&ioengine) || ioengine.starts_with("external")
 }

@@ -12,7 +12,6 @@ use super::job::TestType;
 use super::job_template::{JobSection, jobs, option_name, parse_size, section_without_target, uses_targets};
 use super::params::FioParams;
 
-/// Kind of value that an option has.
 #[derive(Debug, Clone, Copy)]
 enum ValueKind {
     Pattern,
@@ -23,11 +22,10 @@ enum ValueKind {
     Text,
 }
 
-/// A parameter with the option of a job file that it stands for.
 struct ParamOption {
     param: &'static str,
     option: &'static str,
-    /// Value of the option where a job does not set it, on Linux; `None` if it has none.
+    /// On Linux, where a job does not set the option; `None` if it has no default.
     fio_default: Option<&'static str>,
     kind: ValueKind,
 }
@@ -60,12 +58,10 @@ const OPTIONS: [ParamOption; 13] = [
 /// Options that vary the size of operations within a job.
 const SIZE_RANGES: [&str; 3] = ["bsrange", "bssplit", "bs_unaligned"];
 
-/// What a job file determines of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 enum Setting {
-    /// It is `$@` in every job.
+    /// `$@` in every job.
     Parameter,
-    /// The same value in every job.
     Value(ParamValue),
     /// Not one value, with what the file has instead.
     Other(String),
@@ -83,7 +79,6 @@ pub(super) fn resolve(template: &str) -> BTreeMap<String, Vec<ParamValue>> {
     OPTIONS.iter().filter_map(value).collect()
 }
 
-/// Why parameters contradict a job file, if they do.
 pub(super) fn contradiction(template: &str, params: &FioParams) -> Option<String> {
     let path = &params.job_file;
     if !params.targets.is_empty() && !uses_targets(template) {
@@ -135,12 +130,12 @@ pub(super) fn contradiction(template: &str, params: &FioParams) -> Option<String
     })
 }
 
-/// An option by which a job changes the machine for good, if it has one.
+/// An option by which a job changes the machine for good, if any.
 fn lasting_option(job: &JobSection<'_>) -> Option<&'static str> {
     ["ioscheduler", "cgroup"].into_iter().find(|option| job.options.contains_key(*option))
 }
 
-/// An option by which jobs of one group start at times that fio does not report, if a job file has one.
+/// An option by which jobs of one group start at times that fio does not report, if any.
 fn option_with_random_start(template: &str) -> Option<&'static str> {
     let jobs = jobs(template);
     let is_random = |delay: &String| delay.parse::<Nanos>().is_err();
@@ -149,7 +144,6 @@ fn option_with_random_start(template: &str) -> Option<&'static str> {
     waits.then_some("wait_for").or_else(|| has_random.then_some("startdelay"))
 }
 
-/// What a job file sets in its jobs.
 fn setting(template: &str, option: &ParamOption) -> Setting {
     let mut settings: Vec<Setting> = jobs(template).iter().map(|job| job_setting(&job.options, option)).collect();
     settings.dedup();
@@ -213,7 +207,7 @@ fn parse_parts<T: PartialEq>(text: &str, parse: impl Fn(&str) -> Option<T>) -> O
     parts.all(|part| part.as_ref() == Some(&first)).then_some(first)
 }
 
-/// The access pattern that fio reports to have run, from the options in its report.
+/// The access pattern that fio reports to have run.
 pub(super) fn reported_pattern(options: [&BTreeMap<String, String>; 2]) -> Option<TestType> {
     let is_pattern = |name: &str| option_name(name) == "rw";
     let of = |options: &BTreeMap<String, String>| {

@@ -10,8 +10,8 @@ use wb_test::Failure;
 
 use super::job::{FioJob, escape_path};
 
-/// Options that only determine what fio reports: the test needs its own histogram logs and percentiles, and each job, and
-/// reads and writes of each, apart.
+/// Options that only determine what fio reports: the test needs its own histogram logs and percentiles, with jobs
+/// apart, and reads and writes of each.
 const REPORTING_OPTIONS: [&str; 10] = [
     "per_job_logs",
     "write_hist_log",
@@ -49,10 +49,9 @@ pub(super) fn expand(template: &str, job: &FioJob) -> Result<String, Failure> {
     Ok(if has_global { filled } else { format!("[global]\n{}{filled}", render_log_options(job)) })
 }
 
-/// A job of a template.
 pub(super) struct JobSection<'a> {
     pub(super) name: &'a str,
-    /// Its options by their names in fio, with those of the global sections before it.
+    /// By their names in fio, with those of the global sections before the job.
     pub(super) options: BTreeMap<String, String>,
 }
 
@@ -63,7 +62,6 @@ impl JobSection<'_> {
     }
 }
 
-/// The jobs of a template.
 pub(super) fn jobs(template: &str) -> Vec<JobSection<'_>> {
     let mut global = BTreeMap::new();
     let mut jobs = Vec::new();
@@ -88,8 +86,8 @@ pub(super) fn jobs(template: &str) -> Vec<JobSection<'_>> {
     jobs
 }
 
-/// The groups whose jobs start only when the jobs of all earlier groups have ended, by their number in fio's report. A
-/// new group alone is one of the report: its jobs start with those before.
+/// Groups whose jobs start only when the jobs of all earlier groups have ended, by their number in fio's report. A new
+/// group alone is one of the report: its jobs start with those before.
 pub(super) fn consecutive_groups(template: &str) -> BTreeSet<u32> {
     let mut consecutive = BTreeSet::new();
     let mut group = 0;
@@ -103,13 +101,12 @@ pub(super) fn consecutive_groups(template: &str) -> BTreeSet<u32> {
     consecutive
 }
 
-/// Whether a template uses the targets.
 pub(super) fn uses_targets(template: &str) -> bool {
     template.contains("$target")
 }
 
-/// A section that uses the targets although it is not repeated for each of them, so that fio would take `$target` for the
-/// name of a file.
+/// A section that uses the targets although it is not repeated for each, so that fio would take `$target` for the name
+/// of a file.
 pub(super) fn section_without_target(template: &str) -> Option<String> {
     let uses = |section: &Section<'_>| section.lines.iter().any(|line| line.contains("$target"));
     let sections = parse_sections(template);
@@ -211,7 +208,6 @@ impl Section<'_> {
     }
 }
 
-/// Name of an option that may be written in another way.
 pub(super) fn option_name(name: &str) -> &str {
     match name {
         "readwrite" => "rw",
@@ -256,7 +252,6 @@ pub fn parse_size(text: &str, kb_base: Option<&str>) -> Option<Bytes> {
     number.checked_mul(base.checked_pow(u32::try_from(power).ok()?)?).map(Bytes)
 }
 
-/// Value that the parameters give an option.
 fn job_option(job: &FioJob, option: &str) -> Result<String, Failure> {
     let option = option_name(option);
     let option_value = job.options().into_iter().find(|(name, _)| *name == option);

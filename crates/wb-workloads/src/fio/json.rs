@@ -1,5 +1,5 @@
-//! fio's JSON (`--output-format=json` and `json+`), as far as it is used: of the test `fio`, which wants all of it
-//! ([`super::report`]), and of reports that others measured, of any version and with any gap. fio 2 has latencies in
+//! fio's JSON (`--output-format=json` and `json+`), as far as it is used: complete for the test `fio`
+//! ([`super::report`]), and of any version and with any gap for reports that others measured. fio 2 has latencies in
 //! microseconds, with other names.
 
 use std::collections::BTreeMap;
@@ -8,19 +8,16 @@ use serde::Deserialize;
 use serde_json::Value;
 use wb_model::lenient_number::LenientNumber;
 
-/// A report of fio.
 #[derive(Debug, Clone, Deserialize)]
 pub struct FioReport {
     #[serde(rename = "fio version")]
     pub version: String,
-    /// When it was written.
     pub time: Option<String>,
-    /// Options of all jobs.
     #[serde(default, rename = "global options")]
     pub global: BTreeMap<String, Value>,
     #[serde(default)]
     jobs: Vec<JobReport>,
-    /// Jobs that were run by servers, instead of `jobs`.
+    /// Jobs that servers ran, instead of `jobs`.
     #[serde(default)]
     client_stats: Vec<JobReport>,
 }
@@ -32,22 +29,21 @@ impl FioReport {
     }
 }
 
-/// Report of one job, or of a group of jobs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct JobReport {
     pub jobname: String,
-    /// Group number; jobs of a group start at the same time.
+    /// Jobs of a group start at the same time.
     pub groupid: i64,
-    /// errno of the error that ended it, or 0.
+    /// errno of the error that ended the job, or 0.
     pub error: Option<i32>,
     /// Operations that failed while the job went on (`continue_on_error`).
     pub total_err: u64,
     /// errno of the first of them.
     pub first_error: i32,
-    /// The machine, if a server ran it.
+    /// The machine, if a server ran the job.
     pub hostname: Option<String>,
-    /// Port of the server that ran it (`--client`).
+    /// Of the server that ran the job (`--client`).
     port: Option<u32>,
     #[serde(rename = "job options")]
     pub options: BTreeMap<String, Value>,
@@ -58,43 +54,39 @@ pub struct JobReport {
     mixed: OperationReport,
     /// Only the latencies of `fsync`, `fdatasync` and `sync_file_range`.
     pub sync: OperationReport,
-    /// CPU time in user mode, in percent of its run time.
+    /// User CPU time in percent of the run time.
     pub usr_cpu: LenientNumber,
-    /// CPU time in the kernel, in percent of its run time.
+    /// Kernel CPU time in percent of the run time.
     pub sys_cpu: LenientNumber,
-    /// Run time in milliseconds, summed over the clones if they are reported as one (`group_reporting`).
+    /// Milliseconds, summed over the clones if they are reported as one (`group_reporting`).
     pub job_runtime: LenientNumber,
-    /// Operations in flight at which it met `latency_target`.
+    /// Operations in flight at which the job met `latency_target`.
     pub latency_depth: LenientNumber,
-    /// Latency that most operations had to stay within, in microseconds; 0 without the option.
+    /// Microseconds that most operations had to stay within; 0 without the option.
     pub latency_target: LenientNumber,
-    /// The steady state that was to end it (`steadystate`).
+    /// The steady state that was to end the job (`steadystate`).
     pub steadystate: Option<SteadyState>,
 }
 
-/// Whether a job ended because its figures no longer changed.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct SteadyState {
     /// The criterion: `iops:10%`.
     pub ss: String,
-    /// 1 if it was met.
+    /// 1 if the criterion was met.
     pub attained: LenientNumber,
 }
 
-/// Kinds of operations with separate figures.
 pub const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "mixed"];
 
 /// Host and port of a server that ran jobs: fio's manual calls it a client.
 pub type Client<'a> = (&'a str, u32);
 
 impl JobReport {
-    /// The server that ran it, if any.
     pub fn client(&self) -> Option<Client<'_>> {
         Some((self.hostname.as_deref().unwrap_or_default(), self.port?))
     }
 
-    /// Report of one kind of operation.
     pub fn operation(&self, direction: &str) -> &OperationReport {
         match direction {
             "read" => &self.read,
@@ -111,10 +103,10 @@ impl JobReport {
         DIRECTIONS.into_iter().filter(has).filter(move |direction| *direction != "mixed" || !has_parts)
     }
 
-    /// Factor from its CPU use to the CPU use of all clones that `group_reporting` reports as one. fio divides the CPU
-    /// time by the sum of their run times, so the report has their mean. `is_sequential` is whether its kinds of
-    /// operations ran one after the other. The option is not in the report if it was given on the command line; the run
-    /// times then tell: that of a single job is about the elapsed time.
+    /// Factor from the reported CPU use to that of all clones that `group_reporting` reports as one: fio divides the
+    /// CPU time by the sum of their run times, so the report has their mean. `is_sequential` is whether kinds of
+    /// operations ran one after the other. An option of the command line is not in the report; the run times then tell:
+    /// that of a single job is about the elapsed time.
     pub fn group_cpu_factor(&self, is_group: bool, is_sequential: bool) -> f64 {
         const MIN_CLONES: f64 = 1.5;
         let factor = self.job_runtime.0.map(|sum| sum / self.elapsed(is_sequential));
@@ -129,25 +121,21 @@ impl JobReport {
     }
 }
 
-/// Report of one kind of operation.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct OperationReport {
-    /// Completed operations.
     pub total_ios: LenientNumber,
-    /// Bytes transferred; before fio 3 in KiB.
+    /// Transferred; before fio 3 in KiB.
     pub(super) io_bytes: LenientNumber,
-    /// Operations per second.
     pub iops: LenientNumber,
-    /// Bandwidth in bytes per second.
+    /// Bytes per second.
     bw_bytes: LenientNumber,
-    /// Bandwidth in KiB per second.
+    /// KiB per second.
     bw: LenientNumber,
-    /// Run time in milliseconds.
+    /// In milliseconds.
     pub runtime: LenientNumber,
     /// Operations that transferred less than requested.
     pub short_ios: LenientNumber,
-    /// Dropped operations.
     pub drop_ios: LenientNumber,
     pub(super) slat_ns: Option<LatencyReport>,
     pub(super) clat_ns: Option<LatencyReport>,
@@ -170,7 +158,6 @@ impl OperationReport {
         }
     }
 
-    /// Whether the latency of any operation was measured.
     pub fn has_latencies(&self) -> bool {
         self.latency("lat").and_then(|(latency, _)| latency.count.0).is_some_and(|count| count > 0.0)
     }
@@ -196,16 +183,14 @@ impl OperationReport {
     }
 }
 
-/// Latencies of operations.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct LatencyReport {
-    /// Maximum.
     pub max: LenientNumber,
     pub mean: LenientNumber,
     #[serde(rename = "N")]
     pub count: LenientNumber,
-    /// Percentiles, by percent.
+    /// By percent.
     pub percentile: BTreeMap<String, LenientNumber>,
     /// Operations by latency, with `json+`.
     pub bins: BTreeMap<String, LenientNumber>,

@@ -44,7 +44,6 @@ pub struct Fio;
 pub struct Prepared {
     targets: Vec<FioTarget>,
     template: Option<String>,
-    /// Recorded by the first sample.
     sysinfo: Vec<CollectorOutput>,
 }
 
@@ -175,7 +174,6 @@ impl TypedTest for Fio {
     }
 }
 
-/// The parameter values that pbench-fio measures by default.
 pub(crate) fn pbench_defaults() -> BTreeMap<String, Vec<ParamValue>> {
     let texts = |texts: &[&str]| texts.iter().map(|text| ParamValue::Text((*text).to_owned())).collect();
     BTreeMap::from([
@@ -218,7 +216,6 @@ fn require_unchanged(params: &FioParams, template: Option<&str>, targets: &[FioT
     }
 }
 
-/// Records the collected system information, once per cell.
 pub(crate) fn record_sysinfo(attempt: &mut Attempt, collected: &mut Vec<CollectorOutput>) {
     for CollectorOutput { name, bytes, failure } in collected.drain(..) {
         attempt.add_artefact(&name, bytes);

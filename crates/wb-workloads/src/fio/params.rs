@@ -119,7 +119,6 @@ impl Default for FioParams {
 }
 
 impl FioParams {
-    /// Access pattern.
     pub fn test_type(&self) -> TestType {
         self.test_types.unwrap_or_default()
     }
@@ -129,12 +128,10 @@ impl FioParams {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }
 
-    /// Whether fsync or fdatasync is called after writes.
     pub fn has_syncs(&self) -> bool {
         self.fsync > 0 || self.fdatasync > 0
     }
 
-    /// The fio job on these paths.
     pub fn job(&self, targets: Vec<String>) -> FioJob {
         FioJob {
             test_type: self.test_type(),

@@ -8,12 +8,11 @@ use wb_model::lenient_number::LenientNumber;
 use super::job::Operation;
 use super::json;
 
-/// A report of fio.
 #[derive(Debug, Clone)]
 pub struct FioReport {
     pub version: String,
     pub global_options: BTreeMap<String, String>,
-    /// The jobs, in the order of the job file.
+    /// In the order of the job file.
     pub jobs: Vec<JobReport>,
 }
 
@@ -24,52 +23,45 @@ impl FioReport {
     }
 }
 
-/// Report of one job.
 #[derive(Debug, Clone)]
 pub struct JobReport {
     pub jobname: String,
     pub options: BTreeMap<String, String>,
-    /// Group number; jobs of a group start at the same time.
+    /// Jobs of a group start at the same time.
     pub groupid: u32,
-    /// Time that it ran, in milliseconds.
+    /// In milliseconds.
     pub job_runtime: u64,
-    /// How much later than its group it began, in milliseconds (`startdelay`).
+    /// How much later than its group the job began, in milliseconds (`startdelay`).
     pub start_delay: u64,
-    /// errno of the error that ended it, or 0.
+    /// errno of the error that ended the job, or 0.
     pub error: i64,
-    /// Operations that failed while it went on (`continue_on_error`).
+    /// Operations that failed while the job went on (`continue_on_error`).
     pub total_err: u64,
     /// errno of the first of them.
     pub first_error: i64,
-    /// Its reads.
     pub read: OperationReport,
     pub write: OperationReport,
-    /// Its calls of fsync and fdatasync.
     pub sync: Option<SyncReport>,
-    /// CPU time in user mode, in percent of its run time.
+    /// User CPU time in percent of the run time.
     pub usr_cpu: f64,
-    /// CPU time in the kernel, in percent of its run time.
+    /// Kernel CPU time in percent of the run time.
     pub sys_cpu: f64,
 }
 
-/// Report of one kind of operation.
 #[derive(Debug, Clone)]
 pub struct OperationReport {
-    /// Bytes transferred.
     pub io_bytes: u64,
-    /// Completed operations.
     pub total_ios: u64,
-    /// Run time in milliseconds.
+    /// In milliseconds.
     pub runtime: u64,
     /// Operations that transferred less than requested.
     pub short_ios: u64,
-    /// Dropped operations.
     pub drop_ios: u64,
-    /// Time of the submission; of none where an engine submits and completes an operation in one call.
+    /// Submission; without operations where an engine submits and completes in one call.
     pub slat_ns: LatencyReport,
-    /// Latency from submission to completion.
+    /// From submission to completion.
     pub clat_ns: LatencyReport,
-    /// Latency from before submission to completion.
+    /// From before submission to completion.
     pub lat_ns: LatencyReport,
 }
 
@@ -79,15 +71,12 @@ pub struct SyncReport {
     pub lat_ns: LatencyReport,
 }
 
-/// Latencies in nanoseconds.
 #[derive(Debug, Clone)]
 pub struct LatencyReport {
-    /// Maximum.
     pub max: f64,
     pub mean: f64,
-    /// Number of operations.
     pub count: u64,
-    /// Counts by the midpoint of their bin.
+    /// By the midpoint of their bin.
     pub bins: BTreeMap<u64, u64>,
 }
 
@@ -97,7 +86,6 @@ impl JobReport {
         self.job_runtime.max(self.read.runtime).max(self.write.runtime)
     }
 
-    /// Report of a kind of operation.
     pub fn operation(&self, operation: Operation) -> &OperationReport {
         match operation {
             Operation::Read => &self.read,
@@ -223,7 +211,6 @@ fn count(name: &str, of: LenientNumber) -> Result<u64, String> {
     ((0.0..=LIMIT).contains(&number) && number.fract() == 0.0).then_some(number as u64).ok_or_else(|| invalid(name))
 }
 
-/// A count that fio did not always have.
 fn optional_count(name: &str, of: LenientNumber) -> Result<u64, String> {
     of.0.map_or(Ok(0), |_| count(name, of))
 }

@@ -7,12 +7,9 @@ use wb_test::{Attempt, Failure, WorkerContext};
 
 use super::job::HISTOGRAM_LOG_PREFIX;
 
-/// Artefact name of fio's output.
 pub const OUTPUT_NAME: &str = "fio";
-/// Artefact name of the job file.
 pub const JOB_FILE: &str = "fio.job";
 
-/// Artefact name of the amount of available memory.
 pub const MEMORY_FILE: &str = "memory.json";
 
 /// Records the memory that was available on the worker, for a page cache, when the run was planned.
@@ -47,7 +44,7 @@ pub async fn run(attempt: &mut Attempt, job_file: &str, ioengine: &str, is_read_
     Ok(())
 }
 
-/// The messages of fio before its report, which follows the reason of a failure; the one that names the error is the last.
+/// fio's messages before its report, which follows the reason of a failure; the last names the error.
 fn messages(stdout: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(stdout);
     let messages = text.lines().take_while(|line| *line != "{");
@@ -55,7 +52,6 @@ fn messages(stdout: &[u8]) -> Vec<u8> {
     others.into_iter().chain(errors).collect::<Vec<_>>().join("\n").into_bytes()
 }
 
-/// Runs the user's program before a sample, if there is one.
 pub async fn run_pre_iteration_script(attempt: &mut Attempt, program: &str) -> Result<(), Failure> {
     if program.is_empty() {
         return Ok(());
@@ -96,7 +92,6 @@ pub async fn check_engine(context: &WorkerContext, ioengine: &str) -> Result<(),
     Ok(())
 }
 
-/// Hint how to get a fio with an engine that distributions often omit.
 fn engine_hint(ioengine: &str) -> Option<&'static str> {
     match ioengine {
         "nbd" => Some("build fio with libnbd (Debian's package libnbd-dev)"),
@@ -105,8 +100,8 @@ fn engine_hint(ioengine: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether this fio has an engine: it is listed, or fio finds it by name, as for `external:PATH`. The exit status of
-/// `--enghelp=NAME` alone is not sufficient: it is also 1 for an engine without options.
+/// Whether fio lists an engine, or finds it by name, as for `external:PATH`. The exit status of `--enghelp=NAME` is not
+/// sufficient: it is also 1 for an engine without options.
 async fn has_engine(context: &WorkerContext, ioengine: &str) -> Result<bool, Failure> {
     if list_engines(context).await?.iter().any(|engine| engine == ioengine) {
         return Ok(true);
@@ -120,7 +115,6 @@ async fn list_engines(context: &WorkerContext) -> Result<Vec<String>, Failure> {
     Ok(String::from_utf8_lossy(&listed).lines().skip(1).flat_map(str::split_whitespace).map(str::to_owned).collect())
 }
 
-/// Converts the failure of fio into a refusal if the kernel denies the engine.
 fn refuse_denied_engine(failure: Failure, ioengine: &str) -> Failure {
     match failure {
         Failure::Crashed { status } if ioengine.starts_with("io_uring") && is_denial(&status) => {

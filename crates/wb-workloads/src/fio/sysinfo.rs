@@ -32,13 +32,11 @@ pub enum Collector {
     Sos,
 }
 
-/// Output of a collector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectorOutput {
     pub name: String,
-    /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Why it collected nothing, if it was requested by its own name.
+    /// Why a collector requested by its own name collected nothing.
     pub failure: Option<String>,
 }
 
@@ -119,7 +117,6 @@ pub async fn collect(context: &WorkerContext, requested: &[Collector]) -> Result
     Ok(all)
 }
 
-/// Contradiction among collector names, if any.
 pub fn contradiction(requested: &[Collector]) -> Option<String> {
     let is_contradictory = requested.contains(&Collector::None) && expand_collectors(requested) != BTreeSet::new();
     is_contradictory.then(|| "`sysinfo`: `none` cannot be combined with other collectors".to_owned())

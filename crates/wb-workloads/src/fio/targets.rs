@@ -13,28 +13,24 @@ use super::job::{FioJob, escape_path, find_unsupported_char};
 #[derive(Debug)]
 pub(crate) struct FioTarget {
     pub(crate) path: String,
-    /// The scratch folder of a scratch file.
     scratch: Option<Scratch>,
-    /// Its device number (`MAJOR:MINOR`), for a block device.
+    /// `MAJOR:MINOR` of a block device.
     device_number: Option<String>,
-    /// The type of its filesystem if that is in memory, such as `tmpfs`.
+    /// Type of the filesystem if it is in memory, such as `tmpfs`.
     memory_filesystem: Option<String>,
-    /// Which file it is: its filesystem's device and its inode.
+    /// The filesystem's device and the inode.
     identity: String,
 }
 
 impl FioTarget {
-    /// Whether it is a block device.
     pub(crate) fn is_device(&self) -> bool {
         self.device_number.is_some()
     }
 
-    /// Whether it is a file that was there before.
     pub(crate) fn is_existing_file(&self) -> bool {
         self.scratch.is_none() && !self.is_device()
     }
 
-    /// Removes it if it is a scratch file.
     pub(crate) async fn remove(self) -> Result<(), Failure> {
         match self.scratch {
             Some(scratch) => scratch.close().await.map_err(Failure::from),
@@ -42,8 +38,8 @@ impl FioTarget {
         }
     }
 
-    /// Requires that its path still leads to what was prepared: a filesystem may be unmounted meanwhile, and fio would create
-    /// the file on the one below.
+    /// Requires that the path still leads to what was prepared: a filesystem may be unmounted meanwhile, and fio would
+    /// create the file on the one below.
     pub(crate) async fn require_same(&self, context: &WorkerContext) -> Result<(), Failure> {
         if identify(context, &self.path).await.is_ok_and(|identity| identity == self.identity) {
             return Ok(());
@@ -51,16 +47,14 @@ impl FioTarget {
         Err(Failure::refused(format!("`{}` leads to another file than the prepared one", self.path)))
     }
 
-    /// A warning for the results if the target is in memory.
     pub(crate) fn ram_backed_warning(&self) -> Option<String> {
         let fs_type = self.memory_filesystem.as_ref()?;
         Some(format!("`{}` is on {fs_type}, in memory: this measures memory, not storage", self.path))
     }
 
-    /// Opens a block device exclusively, after checking that it is still unused, until the context's group is torn down.
-    /// Returns the process that holds it open; `None` for files.
-    ///
-    /// Cells share devices, so a device is opened for one sample at a time.
+    /// Opens a block device exclusively until the context's group is torn down, after checking that it is still unused.
+    /// Returns the process that holds it open; `None` for files. Cells share devices, so a device is opened for one
+    /// sample at a time.
     pub(crate) async fn hold_exclusively(&self, context: &WorkerContext) -> Result<Option<Process>, Failure> {
         let Some(number) = &self.device_number else { return Ok(None) };
         check_unused(context, &self.path, &TargetDevice::read(context, number).await?).await?;
@@ -68,36 +62,33 @@ impl FioTarget {
     }
 }
 
-/// The device of a file's filesystem and its inode, of what a path leads to.
 async fn identify(context: &WorkerContext, path: &str) -> Result<String, Failure> {
     let output = context.run(Command::new(["stat", "-L", "--printf=%d:%i", path])).await?;
     Ok(String::from_utf8_lossy(&output).into_owned())
 }
 
-/// The type of a file at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PathKind {
     Missing,
     Folder,
-    /// Sizes in bytes; holes of a sparse file are not allocated.
+    /// In bytes; holes of a sparse file are not allocated.
     RegularFile {
         size: u64,
         allocated: u64,
     },
-    /// The device number is `MAJOR:MINOR`.
+    /// `MAJOR:MINOR`.
     BlockDevice {
         number: String,
     },
-    /// Any other type, as `stat` names it.
+    /// Named as by `stat`.
     Other(String),
 }
 
-/// A mounted filesystem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Filesystem {
-    /// Its type, as `stat` names it.
+    /// Named as by `stat`.
     fs_type: String,
-    /// Space available to unprivileged users, in bytes.
+    /// Bytes available to unprivileged users.
     available: u64,
 }
 
@@ -107,7 +98,7 @@ impl Filesystem {
     }
 }
 
-/// Refuses files and devices that a job file names itself if something else uses them. A device is held open exclusively
+/// Refuses files and devices that a job file names itself if something else uses them. Holds devices open exclusively
 /// until the context's group is torn down.
 pub(super) async fn hold_named(
     context: &WorkerContext,
@@ -187,7 +178,6 @@ pub(crate) async fn prepare_target(
     }
 }
 
-/// The reason for a device path that does not exist.
 const MISSING_DEVICE: &str = "does not exist: see `lsblk` for devices";
 
 /// Whether a path is in `/dev` except `/dev/shm`: a new file there would be in memory by mistake.
@@ -261,7 +251,7 @@ async fn prepare_existing_file(
     Ok(FioTarget { path: path.to_owned(), scratch: None, device_number: None, memory_filesystem, identity })
 }
 
-/// Prepares a block device; its data is lost.
+/// The data on the device is lost.
 async fn prepare_block_device(
     context: &WorkerContext,
     job: &FioJob,
@@ -389,7 +379,6 @@ async fn lay_out(context: &WorkerContext, job: &FioJob, path: &str, size: Bytes)
     }
 }
 
-/// Whether a path is a symbolic link.
 async fn is_link(context: &WorkerContext, path: &str) -> Result<bool, Failure> {
     let output = context.run_to_end(Command::new(["readlink", "--", path])).await?;
     Ok(output.exit_reason.is_success())

@@ -17,13 +17,12 @@ const PERCENTILES: [(&str, f64); 6] =
 /// Mean latencies of the submission, and of submission and completion together.
 const FURTHER_MEANS: [&str; 2] = ["slat-mean", "lat-mean"];
 
-/// Prefix of the latencies of fsync and fdatasync.
 const SYNC_PREFIX: &str = "sync-";
 
-/// Metrics of an access pattern; for mixed reads and writes, the metrics of each kind and of both together. Without a
-/// pattern, the metrics of all patterns. With a limited rate the mean latencies are primary, too: the rate equals the
-/// limit, and only the latencies show a slower device. With syncs, their latencies are metrics if the pattern writes.
-/// Latencies are completion latencies; [`FURTHER_MEANS`] include the submission before it.
+/// Metrics of an access pattern, or of all patterns without one; for mixed reads and writes, those of each kind and of
+/// both together. With a limited rate the mean latencies are primary, too: the rate equals the limit, and only the
+/// latencies show a slower device. Latencies are completion latencies; [`FURTHER_MEANS`] include the submission before
+/// it. Latencies of syncs are metrics if the pattern writes.
 pub fn metrics(test_type: Option<TestType>, has_rate_limit: bool, has_syncs: bool) -> Vec<Metric> {
     let Some(test_type) = test_type else {
         let [mut all, mixed] =
@@ -55,7 +54,6 @@ pub fn metrics(test_type: Option<TestType>, has_rate_limit: bool, has_syncs: boo
     metrics
 }
 
-/// The mean of latencies, and their percentiles.
 fn latency_metrics(prefix: &str) -> (Metric, impl Iterator<Item = Metric>) {
     let metric = move |name: &str| Metric::latency(&format!("{prefix}{name}"), "ns");
     (metric("mean"), PERCENTILES.iter().map(move |(name, _)| metric(name)))
@@ -70,14 +68,12 @@ fn metric_prefix(operation: Operation, all: &[Operation]) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobFileOrigin {
     Generated,
-    /// Written by the user.
     User {
-        /// Block size that its cell is labelled with; `None` if the file has no single one.
+        /// Block size that the cell is labelled with; `None` if the file has no single one.
         block_size: Option<Bytes>,
     },
 }
 
-/// Evaluates a sample of `job`.
 pub fn study(job: &FioJob, origin: JobFileOrigin, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
     let report = report::parse(&artefacts.text(&format!("{OUTPUT_NAME}.stdout"))?).map_err(Rejection::output)?;
     let phases = phases(&report, artefacts.text(JOB_FILE).ok().as_deref());
@@ -101,8 +97,8 @@ pub fn study(job: &FioJob, origin: JobFileOrigin, artefacts: &Artefacts) -> Resu
     Ok(measurement)
 }
 
-/// The jobs that ran at the same time, for each such phase in order. Without the job file, as in older samples, each
-/// group is a phase.
+/// Jobs that ran at the same time, for each such phase in order. Without the job file, as in older samples, each group
+/// is a phase.
 fn phases<'a>(report: &'a FioReport, job_file: Option<&str>) -> Vec<Vec<&'a JobReport>> {
     let consecutive = job_file.map(job_template::consecutive_groups);
     let mut phases: Vec<Vec<&JobReport>> = Vec::new();
@@ -172,7 +168,6 @@ fn set_latency(measurement: &mut Measurement, job: &FioJob, report: &FioReport) 
     }
 }
 
-/// Sets the latencies of all jobs together; nothing if there were none.
 fn set_latency_of_all<'a>(
     measurement: &mut Measurement,
     prefix: &str,
@@ -192,7 +187,6 @@ fn set_latency_of_all<'a>(
     }
 }
 
-/// The mean over the operations of all jobs; `None` if there were none.
 fn mean<'a>(all: impl Iterator<Item = &'a LatencyReport>) -> Option<f64> {
     let (count, sum) = all.fold((0.0, 0.0), |(count, sum), latency| {
         (count + latency.count as f64, sum + latency.mean * latency.count as f64)
@@ -211,7 +205,6 @@ fn set_cpu(measurement: &mut Measurement, phases: &[Vec<&JobReport>]) {
     measurement.set(Class::Resource, "cpu-system", percent(|job| job.sys_cpu));
 }
 
-/// Sets latency histograms over time.
 fn set_histograms(
     measurement: &mut Measurement,
     job: &FioJob,

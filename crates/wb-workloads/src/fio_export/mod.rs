@@ -25,19 +25,15 @@ use wb_test::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, Typ
 
 /// A test that starts an export and measures it with fio.
 pub trait ExportTest: Send + Sync + 'static {
-    /// Its parameters, including those of all export tests.
     type Params: AsRef<ExportParams> + DeserializeOwned + Serialize + JsonSchema + Default + Send + Sync;
 
-    /// Its name.
     const NAME: &'static str;
     /// What it measures, in one line.
     const SUMMARY: &'static str;
-    /// The engine of fio that connects to the export.
     const ENGINE: &'static str;
 
     fn server_programs() -> Vec<Requirement>;
 
-    /// The server that exports a target.
     fn server(params: &Self::Params, paths: &ExportPaths<'_>) -> ServerCommand;
 
     /// The user's file, folder or block device to export; none: a scratch file.
@@ -45,12 +41,10 @@ pub trait ExportTest: Send + Sync + 'static {
         None
     }
 
-    /// Whether the target's data may be overwritten.
     fn allow_destroy(_params: &Self::Params) -> bool {
         false
     }
 
-    /// The fio job that connects to this socket.
     fn job(params: &Self::Params, socket: &str) -> FioJob;
 
     /// Contradiction among the parameters, independent of the machine, if any.

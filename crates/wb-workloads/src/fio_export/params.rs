@@ -87,8 +87,8 @@ impl ExportParams {
         pbench_rule(self.samples, self.max_stddev, self.max_failures)
     }
 
-    /// One buffered job with one operation in flight, on an engine with its connection options. The plan sets access
-    /// pattern and block size of a cell; they default here to fio's own.
+    /// One buffered job with one operation in flight. The plan sets access pattern and block size of a cell; they
+    /// default here to fio's own.
     pub fn job(&self, ioengine: &str, connection: Vec<(&'static str, String)>) -> FioJob {
         FioJob {
             test_type: self.test_types.unwrap_or_default(),

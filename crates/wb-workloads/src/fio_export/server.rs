@@ -10,30 +10,23 @@ use crate::fio::targets::{FioTarget, prepare_target};
 /// Time limit for a server to start, and to stop.
 const SERVER_TIMEOUT: Nanos = Nanos(10_000_000_000);
 
-/// Paths of an export: its target and its socket.
 #[derive(Debug)]
 pub struct ExportPaths<'a> {
-    /// The file or device.
     pub target: &'a str,
-    /// Whether that is a block device.
     pub is_device: bool,
     pub socket: &'a str,
-    /// A file that the server may write once it is ready.
+    /// The server may write it once it is ready.
     pub ready: &'a str,
 }
 
-/// Command line and readiness probe of a server.
 #[derive(Debug)]
 pub struct ServerCommand {
     pub argv: Vec<String>,
-    /// A command that succeeds once it is ready.
     pub probe: Vec<String>,
 }
 
-/// A running server that exports a target.
 #[derive(Debug)]
 pub(super) struct RunningExport {
-    /// The socket that fio connects to.
     pub socket: String,
     pub target: FioTarget,
     folder: Scratch,
@@ -41,7 +34,6 @@ pub(super) struct RunningExport {
 }
 
 impl RunningExport {
-    /// Prepares the target and starts the server.
     pub(super) async fn start<T: ExportTest>(context: &WorkerContext, params: &T::Params) -> Result<Self, Failure> {
         let job = T::job(params, "");
         let target = prepare_target(context, &job, T::target(params), T::allow_destroy(params)).await?;
@@ -81,7 +73,6 @@ impl RunningExport {
         }
     }
 
-    /// Records how the server runs.
     pub(super) async fn record(&self, attempt: &mut Attempt) -> Result<(), Failure> {
         attempt.record_service("server", &self.server).await
     }

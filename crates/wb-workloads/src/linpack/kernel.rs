@@ -22,7 +22,6 @@ fn config(params: &LinpackParams, placement: &Placement, facts: &Facts, work: Wo
     }
 }
 
-/// Reason why it cannot be measured on a machine, if any.
 pub(super) fn unsupported(params: &LinpackParams, placement: &Placement, facts: &Facts) -> Option<String> {
     // The configuration names a CPU for each thread: not before their number is known to be possible.
     let required = || required_bytes(&config(params, placement, facts, Work::Iterations(1)));

@@ -107,7 +107,6 @@ impl TypedTest for Linpack {
     }
 }
 
-/// One solution, by the built-in kernel or an external program.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Solution {
     seconds: f64,
@@ -117,8 +116,8 @@ struct Solution {
     passed: bool,
 }
 
-/// Computes the values of a sample from its solutions, and applies the gates of all linpack programs. `elapsed` is the
-/// run time of the process, by a clock that is independent of the program.
+/// Values of a sample, with the gates of all linpack programs. `elapsed` is the run time of the process, by a clock
+/// that is independent of the program.
 fn summarize_solutions(solutions: &[Solution], expected: u64, elapsed: f64) -> Measurement {
     let times = || solutions.iter().map(|solution| 1.0 / solution.gflops);
     let gflops = solutions.len() as f64 / times().sum::<f64>();
@@ -151,7 +150,6 @@ fn max_or_nan(a: f64, b: f64) -> f64 {
     if a.is_nan() || a >= b { a } else { b }
 }
 
-/// Run time of a measured process in seconds.
 fn process_seconds(artefacts: &Artefacts, name: &str) -> Result<f64, Rejection> {
     let process: serde_json::Value = artefacts.json(&format!("{name}.process.json"))?;
     let seconds = process.get("elapsed-seconds").and_then(serde_json::Value::as_f64);
@@ -167,7 +165,6 @@ fn reject_output(error: &external::OutputError) -> Rejection {
     Rejection { gate, figures: error.to_string() }
 }
 
-/// Formats an error in a parameter.
 fn parameter_error(parameter: &str, reason: impl fmt::Display) -> String {
     format!("`{parameter}`: {reason}")
 }

@@ -86,7 +86,6 @@ impl Default for LinpackParams {
 }
 
 impl LinpackParams {
-    /// Number of equations.
     pub(super) fn size(&self) -> usize {
         *self.problem_sizes as usize
     }
@@ -111,7 +110,6 @@ impl LinpackParams {
         Some(SamplingRule::External { min_samples: samples, max_samples: samples })
     }
 
-    /// Whether an external program is measured.
     pub(super) fn is_external(&self) -> bool {
         !self.linpack_binary.is_empty()
     }
@@ -127,7 +125,7 @@ impl LinpackParams {
         }
     }
 
-    /// A parameter with another value than its default that a program does not use, or the built-in kernel without one.
+    /// A parameter that the program (none: the built-in kernel) does not use, with a value other than its default.
     fn unused_by(&self, kind: Option<ProgramKind>) -> Option<&'static str> {
         let default = Self::default();
         let of_programs =
@@ -141,7 +139,6 @@ impl LinpackParams {
         of_programs.chain(of_xlinpack).find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
 
-    /// Contradiction among the parameters, independent of the machine, if any.
     pub(super) fn contradiction(&self) -> Option<String> {
         let (size, leading, alignment) = (*self.problem_sizes, self.leading_dimension(), self.alignment_values);
         if leading < size {

@@ -13,21 +13,16 @@ use super::external::{hpcc, hpl, intel};
 use super::params::ProgramKind;
 use super::{LinpackParams, Solution, parameter_error, process_seconds, reject_output, summarize_solutions};
 
-/// Artefact name of the program's output.
 const OUTPUT_NAME: &str = "linpack";
-/// Artefact with the output of `ldd` for the program.
 const LDD: &str = "ldd.txt";
 /// Artefact with the path of the BLAS that the program uses, with symbolic links resolved.
 const BLAS: &str = "blas.txt";
-/// Artefact with the requested number of solutions.
 const SOLUTIONS: &str = "solutions.json";
-/// File that hpcc writes its results to.
 const HPCC_OUTPUT: &str = "hpccoutf.txt";
 const LININPUT: &str = "linpack.input";
 /// Block size of HPL in columns; close to the optimum of current BLAS implementations.
 const BLOCK_COLUMNS: u64 = 192;
 
-/// Programs that it needs on its worker.
 pub(super) fn requires(params: &LinpackParams) -> Vec<Requirement> {
     let package = if params.program_kind() == ProgramKind::Hpcc { "hpcc" } else { "" };
     let binary = params.is_external().then(|| Requirement::new(&params.linpack_binary, package, &[]));
@@ -67,7 +62,6 @@ async fn check_numactl(params: &LinpackParams, attempt: &Attempt) -> Result<(), 
     Err(Failure::refused(parameter_error("numactl-args", format!("numactl rejects them: {reason}"))))
 }
 
-/// Memory of the matrix, in bytes.
 pub(super) fn matrix_bytes(params: &LinpackParams) -> u64 {
     params.leading_dimension().saturating_mul(*params.problem_sizes).saturating_mul(8)
 }
@@ -115,7 +109,6 @@ async fn record_blas(params: &LinpackParams, attempt: &mut Attempt) -> Result<()
     Ok(())
 }
 
-/// Runs the program once and returns its output with the results.
 async fn run(params: &LinpackParams, attempt: &mut Attempt, name: &str, solutions: u64) -> Result<String, Failure> {
     let (file, input) = render_input(params, solutions)?;
     // hpcc appends to an existing file: each run has its own folder.
@@ -148,7 +141,6 @@ fn command(params: &LinpackParams, attempt: &Attempt) -> Command {
     command
 }
 
-/// Name and text of the program's input file.
 fn render_input(params: &LinpackParams, solutions: u64) -> Result<(&'static str, String), Failure> {
     let size = *params.problem_sizes;
     let hpl = || HplInput {
@@ -197,7 +189,6 @@ pub(super) fn study(params: &LinpackParams, artefacts: &Artefacts) -> Result<Mea
     Ok(measurement)
 }
 
-/// Parses the solutions in the output of a program.
 fn parse_solutions(kind: ProgramKind, output: &str) -> Result<Vec<Solution>, Rejection> {
     match kind {
         ProgramKind::Auto | ProgramKind::Xlinpack => {

@@ -1,5 +1,3 @@
-//! What a network test expects of a run.
-
 use wb_model::Nanos;
 
 /// Primary metric of a network test, which verdicts are based on.
@@ -19,8 +17,7 @@ pub struct RunExpectation {
     pub primary: PrimaryMetric,
     /// Minimum duration of the transfer.
     pub window: Option<Nanos>,
-    /// Whether the run may be cut short.
     pub may_be_truncated: bool,
-    /// Interval of the latencies over time.
+    /// Of the latencies over time.
     pub interval: Nanos,
 }

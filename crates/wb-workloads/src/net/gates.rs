@@ -6,13 +6,13 @@ use wb_test::Measurement;
 
 use super::expectation::{PrimaryMetric, RunExpectation};
 
-/// Share of a window by which the sides' counts may differ. They begin and end their windows by messages over the
-/// control connection, which a busy machine delays by a small part of a window.
+/// Share of a window by which the sides' counts may differ: messages over the control connection begin and end the
+/// windows, and a busy machine delays them by a small part of a window.
 const EDGE_SHARE: f64 = 0.05;
 /// Minimum of that time in seconds: two time slices.
 const EDGE_SECONDS: f64 = 0.02;
-/// Bytes in flight of a connection at the end of its window, which are sent but received too late to be counted: at
-/// most the kernel's two buffers, 4 and 6 MiB by Linux's defaults (tcp_wmem, tcp_rmem), or as requested with `wndsz`.
+/// Bytes in flight of a connection at the end of its window, sent but received too late to be counted: at most the
+/// kernel's two buffers, 4 and 6 MiB by Linux's defaults (tcp_wmem, tcp_rmem), or as requested with `wndsz`.
 const MAX_BUFFERED_BYTES: u64 = 10 << 20;
 
 /// Checks that the run completed and lasted long enough.
@@ -55,7 +55,7 @@ pub(super) fn check_received(measurement: &mut Measurement, expectation: RunExpe
     }
 }
 
-/// Maximum number of bytes by which the sides' counts may differ.
+/// Bytes by which the sides' counts may differ.
 fn max_difference(expectation: RunExpectation, group: &GroupResult) -> u64 {
     let totals = &group.totals;
     let sent = totals.sent_bytes as f64;
@@ -73,7 +73,6 @@ fn max_difference(expectation: RunExpectation, group: &GroupResult) -> u64 {
     (at_edges as u64).saturating_add(in_flight)
 }
 
-/// Checks the plausibility of times.
 pub(super) fn check_possible(measurement: &mut Measurement, result: &RunResult, elapsed: f64) {
     let seconds = result.totals.seconds;
     measurement.require(seconds <= elapsed * 1.01, Gate::Plausibility, || {

@@ -32,10 +32,9 @@ pub struct Net {
     profile_folder: PathBuf,
 }
 
-/// Time in seconds beside the windows: start, handshake and end of both sides.
+/// Seconds beside the windows: start, handshake and end of both sides.
 pub(crate) const SETUP_SECONDS: f64 = 0.3;
 
-/// Artefact name of the profile.
 const PROFILE: &str = "profile.xml";
 
 impl Net {

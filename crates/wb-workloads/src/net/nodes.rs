@@ -15,12 +15,10 @@ impl SideNodes {
         Ok((self.server(requested, facts)?, self.client(requested, facts)?))
     }
 
-    /// Placement of the server on a worker with these facts.
     pub fn server(self, requested: &Placement, facts: &Facts) -> Result<Placement, String> {
         place_on_node(self.server, requested, facts)
     }
 
-    /// Placement of the client.
     pub fn client(self, requested: &Placement, facts: &Facts) -> Result<Placement, String> {
         place_on_node(self.client, requested, facts)
     }

@@ -1,5 +1,3 @@
-//! Output of the client of a run.
-
 use wb_net::result::RunResult;
 
 /// Artefact name of the client's output, which is the result.

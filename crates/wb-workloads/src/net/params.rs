@@ -115,15 +115,14 @@ impl NetParams {
         self.max_duration.0 > 0 || self.parse_profile().is_ok_and(|profile| has_window(&profile))
     }
 
-    /// Duration of the profile's windows in seconds, at most `max-duration`; transactions that are limited by
-    /// iterations take the time of a sample.
+    /// Seconds of the profile's windows, at most `max-duration`; transactions limited by iterations take the time of a
+    /// sample.
     pub(super) fn seconds(&self, min_time: Nanos) -> f64 {
         let seconds = self.parse_profile().map_or(min_time.seconds(), |profile| profile_seconds(&profile, min_time));
         if self.max_duration.0 > 0 { seconds.min(self.max_duration.seconds()) } else { seconds }
     }
 }
 
-/// Formats the first error in a profile, with the number of further errors.
 fn describe_faults(errors: &ProfileDiagnostics) -> String {
     let all = errors.diagnostics();
     let first = all.first().map(ToString::to_string).unwrap_or_default();

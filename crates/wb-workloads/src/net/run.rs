@@ -11,23 +11,18 @@ use super::nodes::SideNodes;
 use super::output::{CLIENT_NAME, parse_result};
 use super::server::{NetServer, TOKEN_VARIABLE};
 
-/// Name of the program in error messages.
 const PROGRAM: &str = "weighbridge net";
-/// Artefact name of the response times.
 const RESPONSE_TIMES: &str = "response-times.txt";
 
-/// Workload of one run.
 #[derive(Debug)]
 pub struct NetWorkload {
-    /// Arguments of `weighbridge net`.
     pub arguments: Vec<String>,
-    /// Hosts of the workload; each has its own server.
+    /// Each has its own server.
     pub hosts: Vec<String>,
     /// Whether every response time is recorded.
     pub response_times: bool,
 }
 
-/// Runs a workload whose sides are placed on these NUMA nodes.
 pub async fn run(workload: &NetWorkload, nodes: SideNodes, attempt: &mut Attempt) -> Result<(), Failure> {
     let client = nodes.client(&attempt.context.placement, &attempt.context.facts).map_err(Failure::refused)?;
     let server = |number| {
@@ -38,7 +33,7 @@ pub async fn run(workload: &NetWorkload, nodes: SideNodes, attempt: &mut Attempt
     run_placed(workload, client, &servers, attempt).await
 }
 
-/// Starts the servers, one with each of these placements, runs the client, and waits until all servers have exited.
+/// Starts a server with each of these placements, runs the client, and waits until all servers have exited.
 pub async fn run_placed(
     workload: &NetWorkload,
     client: Placement,

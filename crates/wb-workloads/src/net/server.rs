@@ -12,10 +12,8 @@ use wb_test::{Attempt, Failure, RunningService, WorkerContext};
 const SERVER_TIMEOUT: Nanos = Nanos(30_000_000_000);
 /// Environment variable that passes the token to both sides; command lines are readable by all users.
 pub(super) const TOKEN_VARIABLE: &str = "WEIGHBRIDGE_NET_TOKEN";
-/// Name of the program in error messages.
 const PROGRAM: &str = "weighbridge net serve";
 
-/// A running server.
 pub(super) struct NetServer {
     process: RunningService,
     address: SocketAddr,
@@ -56,24 +54,21 @@ impl NetServer {
         }
     }
 
-    /// Address that it listens on.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Records how it runs.
     pub(super) async fn record(&self, name: &str, attempt: &mut Attempt) -> Result<(), Failure> {
         attempt.record_service(name, &self.process).await
     }
 
-    /// Waits until it exits successfully after its session; returns its log.
+    /// Waits until the server exits successfully after its session; returns its log.
     pub(super) async fn wait_for_exit(self, context: &WorkerContext) -> Result<Vec<u8>, Failure> {
         let finished = context.until_cancelled(self.process.wait(Some(SERVER_TIMEOUT))).await??;
         check_success(PROGRAM, &finished)?;
         Ok(finished.stderr)
     }
 
-    /// Its log so far.
     pub(super) async fn log(&self) -> Vec<u8> {
         self.process.read_output(OutputStream::Stderr).await.unwrap_or_default()
     }

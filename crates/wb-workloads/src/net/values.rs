@@ -9,7 +9,6 @@ use super::expectation::{PrimaryMetric, RunExpectation};
 use super::gates;
 use super::output::{CLIENT_NAME, parse_result};
 
-/// Metrics of a network test.
 pub fn metrics(primary: PrimaryMetric) -> Vec<Metric> {
     let [received, sent] = ["received", "sent"].map(|name| Metric::throughput(name, "bit/s"));
     let rounds = Metric::throughput("rounds", "rounds/s");
@@ -40,7 +39,6 @@ fn latency_values(latency: &LatencySummary) -> [f64; LATENCIES.len()] {
     [latency.mean_ns, p50, p90, p99, p99_9, p99_99]
 }
 
-/// Evaluates a sample.
 pub fn study(expectation: RunExpectation, artefacts: &Artefacts) -> Result<Measurement, Rejection> {
     let name = format!("{CLIENT_NAME}.stdout");
     let result = parse_result(&artefacts.bytes(&name)?);
@@ -110,7 +108,6 @@ fn set_costs(measurement: &mut Measurement, result: &RunResult) {
     }
 }
 
-/// Sets histograms of round times over time.
 fn set_latencies(measurement: &mut Measurement, interval: Nanos, result: &RunResult) -> Result<(), Rejection> {
     for group in &result.groups {
         let has_data = group.transactions.iter().any(|transaction| transaction.is_data_phase);

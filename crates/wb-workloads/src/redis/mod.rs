@@ -26,9 +26,7 @@ pub struct Redis;
 
 /// Artefact names of the server's statistics: after its start, after filling, and after the benchmark.
 const SNAPSHOT_NAMES: [&str; 3] = ["start.info", "before.info", "after.info"];
-/// Artefact with the requested number of requests.
 const REQUESTS: &str = "requests.json";
-/// Artefact name of redis-benchmark's output.
 const BENCHMARK: &str = "benchmark";
 
 #[async_trait]
@@ -126,7 +124,6 @@ impl TypedTest for Redis {
     }
 }
 
-/// Measures on a new server, and records the server's statistics.
 async fn measure(
     server: &RedisServer,
     params: &RedisParams,
@@ -158,7 +155,7 @@ fn benchmark_command(server: &RedisServer, params: &RedisParams, requests: u64) 
     figures.iter().fold(command, |command, (flag, value)| command.arg(*flag).arg(value.to_string())).arg("--csv")
 }
 
-/// Determines how many requests fill the sample's time, on a separate server.
+/// Determines on a separate server how many requests fill the sample's time.
 async fn calibrate(
     params: &RedisParams,
     server_cpus: Option<&[u32]>,
@@ -170,7 +167,6 @@ async fn calibrate(
     const MAX_TRIES: u32 = 8;
     /// Fewer requests take less than a tick of the benchmark's clock.
     const MIN_REQUESTS: u64 = 2000;
-    /// Maximum factor by which the number of requests grows per try.
     const GROWTH: f64 = 50.0;
     let context = &attempt.context;
     let seconds = attempt.min_time.seconds();

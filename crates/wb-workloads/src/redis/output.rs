@@ -47,7 +47,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Parses the result of redis-benchmark.
 pub(super) fn parse_benchmark(csv: &str) -> Result<BenchmarkResult, Rejection> {
     let row = Row::parse(csv)?;
     let field = |name: &str| row.field(name);
@@ -82,7 +81,6 @@ impl ServerInfo {
         Self(text.lines().filter_map(entry).collect())
     }
 
-    /// Returns an entry as text.
     pub(super) fn text(&self, name: &str) -> Result<&str, Rejection> {
         self.0
             .get(name)
@@ -90,7 +88,6 @@ impl ServerInfo {
             .ok_or_else(|| Rejection::output(format!("missing `{name}` in the server's INFO")))
     }
 
-    /// Returns an entry as a number.
     pub(super) fn number(&self, name: &str) -> Result<f64, Rejection> {
         let text = self.text(name)?;
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
@@ -107,7 +104,6 @@ impl ServerInfo {
         })
     }
 
-    /// CPU time of the server, in seconds.
     pub(super) fn cpu_seconds(&self) -> Result<f64, Rejection> {
         Ok(self.number("used_cpu_user")? + self.number("used_cpu_sys")?)
     }

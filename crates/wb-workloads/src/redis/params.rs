@@ -101,7 +101,6 @@ impl Default for RedisParams {
 }
 
 impl RedisParams {
-    /// The measured command.
     pub(super) fn redis_command(&self) -> RedisCommand {
         self.command.unwrap_or(RedisCommand::Set)
     }

@@ -1,5 +1,3 @@
-//! A private redis-server.
-
 use wb_agent::{Command, OutputStream};
 use wb_model::Nanos;
 use wb_test::{Attempt, Failure, RunningService, WorkerContext};
@@ -11,12 +9,10 @@ const SERVER_TIMEOUT: Nanos = Nanos(30_000_000_000);
 /// Maximum length of a Unix socket's path in bytes, with the terminating null (sun_path).
 const MAX_SOCKET_PATH: usize = 108;
 
-/// Artefact name of the server's log.
 pub(super) const LOG: &str = "server.log";
 /// Sizes that [`RedisServer::snapshot`] adds: number of keys, and lengths of redis-benchmark's list and set.
 const SIZES: [&str; 3] = ["keys", "list", "set"];
 
-/// A running server.
 pub(super) struct RedisServer {
     process: RunningService,
     address: Vec<String>,
@@ -74,7 +70,6 @@ impl RedisServer {
         &self.address
     }
 
-    /// Sends a command and returns the reply.
     pub(super) async fn query(&self, context: &WorkerContext, request: &[&str]) -> Result<String, Failure> {
         self.run_cli(context, request, Vec::new()).await
     }
@@ -87,7 +82,7 @@ impl RedisServer {
         Ok(String::from_utf8_lossy(&output).into_owned())
     }
 
-    /// Fills it with the data that `requests` requests of the measured command need.
+    /// Adds the data that `requests` requests of the measured command need.
     pub(super) async fn fill(
         &self,
         params: &RedisParams,
@@ -105,7 +100,7 @@ impl RedisServer {
         Ok(())
     }
 
-    /// Returns its statistics, and the numbers of its keys, list elements and set elements. Resets the statistics
+    /// Returns the statistics, and the numbers of keys, list elements and set elements. Resets the statistics
     /// afterwards, as the queries are counted too.
     pub(super) async fn snapshot(&self, context: &WorkerContext) -> Result<String, Failure> {
         let queries = b"INFO all\nDBSIZE\nLLEN mylist\nSCARD myset\nCONFIG RESETSTAT\n";
@@ -128,12 +123,10 @@ impl RedisServer {
         Ok(finished.stdout)
     }
 
-    /// Records how it runs.
     pub(super) async fn record(&self, attempt: &mut Attempt) -> Result<(), Failure> {
         attempt.record_service("server", &self.process).await
     }
 
-    /// Its log so far.
     pub(super) async fn log(&self) -> Vec<u8> {
         self.process.read_output(OutputStream::Stdout).await.unwrap_or_default()
     }
@@ -159,7 +152,7 @@ const FILL_KEYS_SCRIPT: &str = "local v = string.rep('x', tonumber(ARGV[1])) \
 /// Script that pushes ARGV[3] - ARGV[2] elements to redis-benchmark's list.
 const FILL_LIST_SCRIPT: &str = "local v = string.rep('x', tonumber(ARGV[1])) \
      for i = tonumber(ARGV[2]), tonumber(ARGV[3]) - 1 do redis.call('LPUSH', 'mylist', v) end";
-/// Number of elements per script call: less than a second of work, so that the server does not consider it hanging.
+/// Elements per script call: less than a second of work, so that the server does not consider the script hanging.
 const FILL_BATCH: u64 = 250_000;
 
 /// Renders the script calls for `count` elements, one per line.

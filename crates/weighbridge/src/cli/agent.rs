@@ -56,10 +56,7 @@ pub(crate) enum AgentCommand {
 }
 
 impl AgentCli {
-    /// Parses a command line, whose first word is the program.
-    ///
-    /// # Errors
-    /// If it does not match the declarations, or a request for help or the version.
+    /// Parses a command line, whose first word is the program. A request for help or the version is an error, too.
     pub(crate) fn parse_words(words: &[OsString]) -> Result<Self, ParseError> {
         let mut program = Self::command();
         let parsed = program.try_get_matches_from_mut(words).and_then(|matches| Self::from_arg_matches(&matches));

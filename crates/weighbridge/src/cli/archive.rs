@@ -1,12 +1,9 @@
-//! Arguments of `pack`, `unpack` and `snapshot`.
-
 use std::path::PathBuf;
 
 use clap::Args;
 
 use super::OutputPath;
 
-/// Contents of a snapshot, printed after the help of `snapshot`.
 pub(crate) const SNAPSHOT_AFTER_HELP: &str = "A snapshot has the run, this program and its agent, the schemas, the plans and commands \
     of the run, and the programs and sources that the run names in its inputs.json. To measure again on another \
     machine: `weighbridge unpack FILE`, then `./rerun` in the folder.";

@@ -1,16 +1,12 @@
-//! Arguments of `bisect`.
-
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use wb_session::bisect::BisectionOptions;
 use wb_session::options::parse_text_path;
 
-/// Exit statuses of `bisect step`, printed after its help.
 pub(crate) const STEP_EXIT_STATUS: &str = "exit status of `step`: 0 good, 1 bad, 125 undecided (git skips the revision), 128 error, \
     130 interrupted";
 
-/// Exit statuses of `bisect run`, printed after its help.
 pub(crate) const RUN_EXIT_STATUS: &str = "exit status: 0 found, 1 error, 3 not found, 130 interrupted";
 
 /// `bisect`

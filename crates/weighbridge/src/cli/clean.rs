@@ -1,12 +1,9 @@
-//! Arguments of `clean`.
-
 use std::path::PathBuf;
 
 use clap::Args;
 use wb_model::Nanos;
 use wb_session::HostSelection;
 
-/// Exit statuses of `clean`, printed after its help.
 pub(crate) const AFTER_HELP: &str = "Without --images, --programs, --logs and --parameters, all four are removed.\n\n\
     exit status: 0 everything selected was removed (or shown, with --dry-run), \
     3 something could not be removed, 4 nothing to remove";

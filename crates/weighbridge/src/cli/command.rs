@@ -1,5 +1,3 @@
-//! The commands, each with its arguments.
-
 use clap::Subcommand;
 
 use super::schema::SchemaName;

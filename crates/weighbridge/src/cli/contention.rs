@@ -10,7 +10,6 @@ use wb_diagnostics::Diagnostic;
 use wb_model::Bytes;
 use wb_session::options::parse_text_path;
 
-/// What is merged, printed after the help of `merge`.
 pub(crate) const MERGE_AFTER_HELP: &str = "Only results with the same versions, memory profile, device model and \
     iocost-qos settings are merged. The largest such group is used. Other results, and those whose io.cost model is an \
     outlier, are left out and named.";
@@ -58,7 +57,6 @@ pub(crate) struct SequenceFlags {
 pub(crate) struct MemProfile(pub(crate) Option<u32>);
 
 impl SequenceFlags {
-    /// The first flag that is given.
     pub(crate) fn first_given(&self) -> Option<&'static str> {
         let Self { dir, file, dev, mem_profile, mem_avail, iocost_from_sys, iocost_qos, swappiness, force, time_scale } =
             self;

@@ -7,7 +7,7 @@ use wb_plan::Sampling;
 
 use super::{AB_PREFIX, CALIBRATE_PREFIX, RUN_PREFIX};
 
-/// Adds their defaults to the help of the options of sampling, placement, matrices and run folders.
+/// Adds the defaults of sampling, placement, matrices and run folders to the help of their options.
 pub(super) fn show_defaults(program: Command) -> Command {
     let sampling = Sampling::default();
     let mut shared = fields(&sampling);
@@ -37,12 +37,10 @@ pub(super) fn change_subcommand(command: Command, name: &str, change: impl Fn(Co
     command.mut_subcommands(|command| if command.get_name() == name { change(command) } else { command })
 }
 
-/// Changes the commands on every level.
 fn each_command(command: Command, change: &dyn Fn(Command) -> Command) -> Command {
     change(command).mut_subcommands(|command| each_command(command, change))
 }
 
-/// The values of a type, by name.
 fn fields(values: &impl serde::Serialize) -> Map<String, Value> {
     match value(values) {
         Value::Object(fields) => fields,

@@ -1,5 +1,3 @@
-//! Arguments of `doctor`.
-
 use clap::Args;
 
 /// `doctor`

@@ -1,5 +1,3 @@
-//! Arguments of `exec`.
-
 use clap::ValueEnum;
 
 /// Built-in compute kernels, the request workload and what competes with it, and the raw transfers that limit what implementations of a protocol can reach

@@ -16,7 +16,6 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Other", &["exec", "schema", "completions", "man", "help"]),
 ];
 
-/// Replaces the list of commands in the help by one list per group.
 pub(super) fn group_commands(program: Command) -> Command {
     let styles = program.get_styles();
     let (header, literal) = (styles.get_header(), styles.get_literal());

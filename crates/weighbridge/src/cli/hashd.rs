@@ -1,5 +1,3 @@
-//! Arguments of `hashd`.
-
 use std::path::PathBuf;
 
 use clap::Args;
@@ -7,7 +5,6 @@ use wb_model::{Bytes, Nanos};
 
 use super::{OutputPath, parse_fraction, parse_non_negative, whole_number};
 
-/// Notes and exit statuses of `hashd`, printed after its help.
 pub(crate) const AFTER_HELP: &str = "Options override the parameters file, also after it has been changed. Without \
     --rps-target, as many requests are executed as the latency target permits. docs/contention.md describes the \
     workload, its parameters and its report.\n\n\

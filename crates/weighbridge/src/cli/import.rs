@@ -1,5 +1,3 @@
-//! Arguments of `import`.
-
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,7 +6,6 @@ use wb_model::{ProfileName, TestName};
 
 use super::KeyValueParser;
 
-/// Notes and exit statuses of `import`, printed after its help.
 pub(crate) const AFTER_HELP: &str = "Files are read in the order given, those of a folder by name. Files with the \
     same cells add samples to them: several reports of one fio job, or of one iperf3 test, are samples of one cell. \
     Results that the run already has are not imported again.

@@ -1,5 +1,3 @@
-//! The files that a command line names to be read.
-
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,5 +1,3 @@
-//! Arguments of `list`.
-
 use std::path::PathBuf;
 
 use clap::Args;

@@ -1,5 +1,3 @@
-//! Arguments of `net` and its subcommands.
-
 pub(crate) mod iperf3;
 pub(crate) mod sweep;
 pub(crate) mod unused_options;
@@ -350,7 +348,6 @@ impl std::fmt::Display for BufferSize {
     }
 }
 
-/// The target rate of a preset.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum PresetRate {
     /// Bits of messages per second.
@@ -392,7 +389,6 @@ impl std::str::FromStr for PresetRate {
 }
 
 impl NetClientFlags {
-    /// Whether events are counted over flowops.
     pub(crate) fn has_counters(&self) -> bool {
         self.counters || !self.events.is_empty()
     }

@@ -15,12 +15,8 @@ struct OutputOption {
     files: Vec<OutputPath>,
 }
 
-/// Refuses two options of a command line that write the same file, and one that replaces an input; returns whether one
-/// writes to standard output.
-///
-/// # Errors
-/// If several options write to standard output, or to one regular file, or one to a file that is read. Other streams take
-/// several outputs.
+/// Refuses options that together write to standard output or to one regular file, and one that replaces a file that is
+/// read; returns whether one writes to standard output. Other streams take several outputs.
 pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<bool, UsageError> {
     let mut options = BTreeMap::new();
     collect(command, matches, &mut options);

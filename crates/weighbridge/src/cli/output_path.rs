@@ -18,7 +18,6 @@ pub(crate) struct OutputPrefix {
     ends: &'static [&'static str],
 }
 
-/// A folder in which files are written
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputFolder(PathBuf);
 
@@ -54,7 +53,6 @@ impl OutputFolder {
         &self.0
     }
 
-    /// The file of this name in it.
     pub(crate) fn join(&self, name: impl AsRef<Path>) -> OutputPath {
         OutputPath(self.0.join(name))
     }
@@ -84,8 +82,7 @@ impl From<PathBuf> for OutputFolder {
     }
 }
 
-/// Parses a prefix, given the ends of its names. It cannot be what takes a single output: it has several files. An end
-/// `.csv` is dropped: it is often given as if the prefix were a file.
+/// Parses a prefix, given the ends of its names. An end `.csv` is dropped: it is often given as if this were a file.
 pub(crate) fn prefix_parser(ends: &'static [&'static str]) -> impl TypedValueParser<Value = OutputPrefix> {
     OsStringValueParser::new().try_map(move |text| match OutputTarget::new(Path::new(&text)) {
         Ok(OutputTarget::StandardOutput) => {
@@ -103,7 +100,6 @@ pub(crate) fn prefix_parser(ends: &'static [&'static str]) -> impl TypedValuePar
     })
 }
 
-/// In messages.
 impl fmt::Display for OutputPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.to_str() {

@@ -1,5 +1,3 @@
-//! Arguments of `peers`.
-
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -10,15 +8,12 @@ use wb_session::PreparationOptions;
 
 use super::{CellFlags, KeyValueParser, OutputFolder, RunFolderFlags, whole_number};
 
-/// The notation of filters.
 const FILTERS: &str = "FILTER is a list of patterns separated by `|`. A pattern is a part of a name, `glob:GLOB`, `re:REGEX`, \
     or `~ALIAS` of the file; `!` in front selects each id that the pattern does not match.";
 
-/// Exit statuses of `peers list`.
 const LIST_EXIT_STATUS: &str =
     "exit status: 0 success, 1 error, or something is missing (--check-deps), 4 nothing is selected";
 
-/// Exit statuses of `peers run`.
 const RUN_EXIT_STATUS: &str = "\
 Each pair of endpoints is a cell `PROFILE/peers/0000:dialer=…,listener=…,…`; --select and --ignore also match its name in \
 the matrix, as `peers list` prints it. docs/peers.md describes peers files and gates.

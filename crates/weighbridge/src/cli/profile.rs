@@ -1,5 +1,3 @@
-//! Arguments of `profile`.
-
 use clap::{Args, Subcommand};
 use wb_model::Nanos;
 use wb_session::HostSelection;

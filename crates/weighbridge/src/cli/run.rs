@@ -1,5 +1,3 @@
-//! Arguments of `run` and `plan`.
-
 use std::path::PathBuf;
 
 use clap::Args;

@@ -4,7 +4,6 @@ use clap::{ArgMatches, Command};
 
 use super::UsageError;
 
-/// The commands that use a run folder, and what for.
 const COMMANDS: [(&str, &str); 8] = [
     ("run", "Run folder, as with --into"),
     ("plan", "Run folder whose results of contention benches are not measured again"),
@@ -16,7 +15,6 @@ const COMMANDS: [(&str, &str); 8] = [
     ("merge", "New run folder for the merged results"),
 ];
 
-/// The id of the option.
 const ID: &str = "run_folder";
 
 /// Describes the option in the help of the commands that use it, and hides it in that of the others.
@@ -33,7 +31,6 @@ pub(super) fn describe(program: Command) -> Command {
     program.mut_subcommands(describe)
 }
 
-/// Refuses the option for commands that do not use it.
 pub(super) fn refuse_where_unused(matches: &ArgMatches) -> Result<(), UsageError> {
     let Some(name) = matches.subcommand_name().filter(|_| matches.contains_id(ID)) else { return Ok(()) };
     let names = COMMANDS.map(|(name, _)| name);

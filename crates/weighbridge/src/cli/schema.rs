@@ -1,5 +1,3 @@
-//! Arguments of `schema`.
-
 use clap::ValueEnum;
 
 /// Files and outputs with a JSON Schema

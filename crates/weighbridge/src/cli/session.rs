@@ -8,9 +8,7 @@ use crate::commands::command_line::words_to_record;
 
 /// Prefix of the run folders of `run` and `peers run`.
 pub(crate) const RUN_PREFIX: &str = "weighbridge";
-/// Prefix of the run folders of `ab`.
 pub(crate) const AB_PREFIX: &str = "weighbridge-ab";
-/// Prefix of the run folders of `calibrate`.
 pub(crate) const CALIBRATE_PREFIX: &str = "weighbridge-calibrate";
 
 impl RunFolderFlags {

@@ -1,5 +1,3 @@
-//! Arguments of `tune`.
-
 use clap::{Args, Subcommand};
 
 use super::on_hosts::OnHosts;

@@ -2,7 +2,6 @@
 
 use clap::{Arg, Command};
 
-/// The names of values with a notation of their own.
 const NOTATIONS: [(&str, &str); 2] = [
     ("SIZE", "SIZE is a number of bytes, or one with k, m, g or t (powers of 1024): `64k`."),
     ("TIME", "TIME is a number of seconds, or one with ns, us, ms, s, min, h, d or w: `500ms`, `2h`."),
@@ -12,7 +11,6 @@ const NOTATIONS: [(&str, &str); 2] = [
 const FOREIGN: [&str; 7] =
     ["uperf", "iperf3", "run-perf", "compare-perf", "analyze-perf", "diff-perf", "strip-run-perf"];
 
-/// Adds the notation of values to the long help of each command that has them.
 pub(super) fn describe(command: Command) -> Command {
     let command = command.mut_subcommands(describe);
     if FOREIGN.contains(&command.get_name()) {

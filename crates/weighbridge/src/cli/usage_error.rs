@@ -10,9 +10,7 @@ use wb_diagnostics::{help_with_suggestion, suggest};
 /// Why a command line does not match the declarations, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UsageError {
-    /// The message.
     pub(crate) what: String,
-    /// The help.
     pub(crate) help: String,
 }
 
@@ -21,7 +19,6 @@ pub(crate) struct UsageError {
 pub(crate) enum ParseError {
     /// A request for help or the version, or a command without any arguments that requires some: the text to print.
     Output(clap::Error),
-    /// The command line is invalid.
     Usage(UsageError),
 }
 
@@ -131,7 +128,6 @@ const FOREIGN: [(&str, &str); 2] = [
 /// Options that were removed, with the name of the option that replaces each, and how it is written.
 const REMOVED: [(&str, &str, &str); 1] = [("--trust-single-run", "run-noise", "--run-noise 0")];
 
-/// What replaces a removed option of a command.
 fn replacement(arg: &str, command: &Command) -> Option<&'static str> {
     let has = |name: &str| command.get_arguments().any(|arg| arg.get_long() == Some(name));
     let removed = REMOVED.iter().find(|(option, name, _)| *option == arg && has(name));
@@ -159,7 +155,6 @@ fn first_paragraph(error: &clap::Error) -> String {
     message.strip_prefix("error: ").unwrap_or(message).to_owned()
 }
 
-/// How the command is used, on one line.
 fn usage(error: &clap::Error) -> String {
     let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else { return "weighbridge".to_owned() };
     let usage = usage.to_string();
@@ -210,7 +205,6 @@ fn number(value: Option<&ContextValue>) -> isize {
     }
 }
 
-/// Names of arguments in backticks, joined.
 fn quoted(value: Option<&ContextValue>) -> String {
     let names = match value {
         Some(ContextValue::String(name)) => std::slice::from_ref(name),

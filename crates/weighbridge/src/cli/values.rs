@@ -8,7 +8,7 @@ use clap::{Arg, Command};
 use serde::de::DeserializeOwned;
 use wb_plan::tools;
 
-/// Parses a word that a type of the plan's is written as there.
+/// Parses one of the names that serde accepts for `T`; each comes with its help.
 pub(crate) fn enum_parser<T, const N: usize>(
     values: [(&'static str, &'static str); N],
 ) -> impl TypedValueParser<Value = T>
@@ -44,7 +44,6 @@ pub(super) fn parse_percent(text: &str) -> Result<f64, String> {
     number.parse().map_err(|_| "expected a percentage, such as `2` or `2%`".to_owned())
 }
 
-/// Parses the address of an interface.
 pub(crate) fn parse_ip_address(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| "expected an IP address, such as 0.0.0.0 or ::".to_owned())
 }

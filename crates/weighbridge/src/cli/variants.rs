@@ -10,7 +10,6 @@ use super::{AttemptFlags, PlacementFlags, RunFolderFlags};
 /// The maximum number of blocks: the boundaries of all interim analyses are simulated, in time that grows with its square.
 const MAX_BLOCKS: u64 = 1000;
 
-/// Forms of variants and exit statuses of `ab`, printed after its help.
 pub(crate) const AB_AFTER_HELP: &str = "Variants; the others are compared with the first:
   param:NAME=VALUE     a parameter of the test
   knob:NAME=VALUE      a system setting, applied while its samples are taken;
@@ -24,7 +23,6 @@ Join several changes in one variant with `+`, and name a variant with a `NAME:` 
 
 exit status: 0 no variant is worse than the first, 1 error, 2 a variant is worse, 3 something could not be measured";
 
-/// Exit statuses of `calibrate`, printed after its help.
 pub(crate) const CALIBRATE_AFTER_HELP: &str = "exit status: 0 done, 1 error, 3 something could not be measured; the rates are \
     printed";
 

@@ -23,10 +23,8 @@ use crate::exit::Exit;
 use crate::output::print_text;
 use crate::signals::listen_for_signals;
 
-/// Extension of archives.
 const EXTENSION: &str = ".tar.gz";
 
-/// Writes an archive of a run.
 pub(crate) fn pack(args: &PackArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let target = ReadTarget::new(&args.words, folder, console)?;
     let LockedRun { run, notes, .. } = LockedRun::open(&target.run, &args.secrets)?;
@@ -64,12 +62,10 @@ pub(crate) fn snapshot(args: &SnapshotArgs, console: &Console) -> Result<Exit, E
     report(&output, summary, notes, console)
 }
 
-/// The archive of a run, in the working folder.
 fn default_output(run: &RunFolder, end: &str) -> OutputPath {
     PathBuf::from(format!("{}{end}{EXTENSION}", run.name())).into()
 }
 
-/// Prints what was written.
 fn report(output: &OutputPath, summary: ArchiveSummary, notes: Vec<String>, console: &Console) -> Result<Exit, Error> {
     print_text(&format!("{output}: {}\n", describe(summary)))?;
     if !console.quiet {
@@ -78,7 +74,6 @@ fn report(output: &OutputPath, summary: ArchiveSummary, notes: Vec<String>, cons
     Ok(Exit::Success)
 }
 
-/// Checks an archive and extracts it.
 pub(crate) fn unpack(args: &UnpackArgs, _: &Console) -> Result<Exit, Error> {
     // Opening a FIFO waits for its writer, which a signal can end until something has to be removed after it.
     let file = File::open(&args.file).map_err(Error::file("read", &args.file))?;
@@ -108,7 +103,6 @@ fn invalid_archive(file: &Path, source: UnpackError) -> Error {
 /// A run that no controller changes, whose secrets are declared as far as they can be read here.
 struct LockedRun {
     run: RunFolder,
-    /// Notes on secrets that cannot be read.
     notes: Vec<String>,
     /// `None` if nothing has been measured in it.
     _lock: Option<FileLock>,

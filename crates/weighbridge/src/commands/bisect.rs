@@ -20,7 +20,6 @@ use crate::session_events::describe_verdict;
 const SKIP: u8 = 125;
 const ABORT: u8 = 128;
 
-/// Runs a subcommand of `bisect`.
 pub(crate) fn bisect(command: &BisectCommand, console: &Console) -> Result<Exit, Error> {
     match command {
         BisectCommand::Run(args) => run(args, console),
@@ -29,7 +28,6 @@ pub(crate) fn bisect(command: &BisectCommand, console: &Console) -> Result<Exit,
     }
 }
 
-/// Measures the endpoints and drives git.
 fn run(options: &BisectionOptions, console: &Console) -> Result<Exit, Error> {
     let events = console.events();
     if let MeasureMethod::Run(words) = options.measure_method() {

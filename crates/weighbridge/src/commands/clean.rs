@@ -23,7 +23,6 @@ use crate::output::print_text;
 /// Environment variable with the folder of guest logs, if not libvirt's default.
 const GUEST_LOGS_VARIABLE: &str = "WEIGHBRIDGE_GUEST_LOGS";
 
-/// Number of hash digits shown for a program.
 const SHORT_HASH_LEN: usize = 12;
 
 /// An item that Weighbridge left on a machine.
@@ -39,7 +38,6 @@ enum CleanupItem {
     Parameters(CommittedParameters),
 }
 
-/// Shows the selected items, asks for confirmation, and removes them.
 pub(crate) fn clean(args: &CleanArgs, console: &Console) -> Result<Exit, Error> {
     runtime()?.block_on(async {
         let hosts = connect_hosts(&args.hosts.clone().into(), &console.events()).await?;
@@ -80,7 +78,6 @@ async fn clean_all(args: &CleanArgs, console: &Console, members: &[PooledWorker]
     Ok(Exit::Success)
 }
 
-/// Finds the selected items on a machine.
 async fn find_items(worker: &Worker, args: &CleanArgs, console: &Console) -> Result<Vec<LocatedItem>, Error> {
     let all = !(args.images || args.programs || args.logs || args.parameters);
     let mut items = Vec::new();
@@ -131,7 +128,6 @@ impl CleanupItem {
         }
     }
 
-    /// When it was last used, if known.
     fn last_used(&self) -> Option<Timestamp> {
         match self {
             Self::Image(image) => image.last_used.parse().ok(),
@@ -209,7 +205,6 @@ fn format_size(size: Bytes) -> Quantity<'static> {
     Quantity { value: size.0 as f64, unit: "B" }
 }
 
-/// Asks for confirmation on a terminal.
 fn confirm_removal() -> Result<bool, Error> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         message!("cannot ask for confirmation: not a terminal; --yes removes without asking");
@@ -222,7 +217,7 @@ fn confirm_removal() -> Result<bool, Error> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Removes the items. Returns those that remain: machine, name and reason.
+/// Returns the items that remain: machine, name and reason.
 async fn remove_items(items: Vec<LocatedItem>) -> Result<Vec<(WorkerName, String, String)>, Error> {
     let mut remaining = Vec::new();
     for on_worker in items.chunk_by(|one, next| one.worker.name() == next.worker.name()) {

@@ -1,7 +1,6 @@
-//! The command line of this process as text, and the split of a recorded one into commands, options and values, by the
-//! declarations of the flags.
-//!
-//! Values are not parsed: a recorded one may contain `***`, or name a file of another machine.
+//! Text of this process's command line, and the split of a recorded one into commands, options and values by the
+//! declarations of the flags. Values are not parsed: a recorded one may contain `***`, or name a file of another
+//! machine.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -13,8 +12,8 @@ use wb_model::secrets::mask_arguments;
 use crate::cli::Cli;
 use crate::console::message;
 
-/// The words of this process's command line, with the program. Records are text: bytes that are not UTF-8 become `�`,
-/// with a warning. Secrets are not masked, as some are declared later.
+/// This process's command line, with the program. Records are text: bytes that are not UTF-8 become `�`, with a
+/// warning. Secrets are not masked, as some are declared later.
 pub(crate) fn words_to_record() -> Vec<String> {
     let words: Vec<OsString> = std::env::args_os().collect();
     if words.iter().any(|word| word.to_str().is_none()) {
@@ -23,12 +22,12 @@ pub(crate) fn words_to_record() -> Vec<String> {
     words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// The words of this process's command line as they are recorded, with secrets masked.
+/// [`words_to_record`] with secrets masked.
 pub(crate) fn recorded_words() -> Vec<String> {
     mask_arguments(words_to_record())
 }
 
-/// The words of a command line as they are shown, with secrets masked. Where none is, every byte is kept.
+/// Masks secrets. Where there are none, every byte is kept.
 pub(crate) fn mask_secrets(words: Vec<OsString>) -> Vec<OsString> {
     let texts: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let masked = mask_arguments(&texts);
@@ -58,7 +57,6 @@ fn quote(word: &OsStr) -> String {
     format!("$'{}'", chunks.collect::<String>())
 }
 
-/// A recorded command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandLine {
     /// The names of the command and the subcommands.
@@ -68,7 +66,6 @@ pub(crate) struct CommandLine {
     pub(crate) arguments: Vec<Argument>,
 }
 
-/// An argument of a command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Argument {
     /// The id of its declaration: the name of the field. `None` for `--`.
@@ -79,7 +76,6 @@ pub(crate) struct Argument {
 }
 
 impl Argument {
-    /// Whether its declaration has this id.
     pub(crate) fn is(&self, id: &str) -> bool {
         self.id.as_deref() == Some(id)
     }

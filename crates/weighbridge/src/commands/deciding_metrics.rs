@@ -13,12 +13,10 @@ pub(super) struct DecidingMetrics {
     test: String,
     /// The primary metrics; empty if they depend on parameters that are unresolved.
     primary: Vec<MetricKey>,
-    /// The thresholds that the plan has, as text.
     thresholds: Vec<(MetricKey, String)>,
 }
 
 impl DecidingMetrics {
-    /// What decides about the cells of a plan, each once.
     pub(super) fn of_plan(plan: &Plan, catalog: &impl Catalog) -> BTreeSet<Self> {
         let of_cell = |cell: &Cell| {
             let Criteria { metrics, thresholds } = &cell.criteria;
@@ -34,7 +32,6 @@ impl DecidingMetrics {
         plan.cells.iter().filter(|cell| !cell.criteria.is_empty()).map(of_cell).collect()
     }
 
-    /// The thresholds of metrics that do not decide.
     fn warnings(&self) -> impl Iterator<Item = String> {
         let is_ignored = |key: &&MetricKey| !self.primary.is_empty() && !self.primary.contains(key);
         let ignored = self.thresholds.iter().map(|(key, _)| key).filter(is_ignored);
@@ -42,7 +39,6 @@ impl DecidingMetrics {
     }
 }
 
-/// Warns of thresholds of metrics that do not decide.
 pub(super) fn warn_of_undecisive_thresholds(deciding: &BTreeSet<DecidingMetrics>) {
     for warning in deciding.iter().flat_map(DecidingMetrics::warnings) {
         crate::console::message!("warning: {warning}");

@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
-/// Diagnoses this machine or other machines.
 pub(crate) fn doctor(OnHosts { args, hosts }: &OnHosts<DoctorArgs>, console: &Console) -> Result<Exit, Error> {
     if hosts.is_given() {
         let words = ["doctor", "--json"].map(RemoteArgument::plain);
@@ -27,7 +26,6 @@ pub(crate) fn doctor(OnHosts { args, hosts }: &OnHosts<DoctorArgs>, console: &Co
     diagnose(args, console)
 }
 
-/// Diagnoses this machine.
 pub(super) fn diagnose(args: &DoctorArgs, console: &Console) -> Result<Exit, Error> {
     let diagnosis = wb_knobs::doctor(&SysRoot::real());
     if args.json {
@@ -44,7 +42,6 @@ fn render_diagnosis(diagnosis: &Diagnosis, target: Option<&RemoteTarget>, all: b
     render_findings(&diagnosis.findings, target, all, console) + &render_remedy(&diagnosis.remedies, target)
 }
 
-/// Renders the command line that applies the remedies.
 fn render_remedy(settings: &[String], target: Option<&RemoteTarget>) -> String {
     if settings.is_empty() {
         return String::new();

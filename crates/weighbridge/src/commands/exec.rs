@@ -69,7 +69,6 @@ fn watch_io_latency(config: &WatchConfig) -> Result<Exit, Error> {
     watched.map(|()| Exit::Success).map_err(|source| Error::Internal(source.to_string()))
 }
 
-/// Keeps a device open until it is ended.
 fn hold_device(path: &str) -> Exit {
     let Err(reason) = device::hold(path);
     crate::console::message!("{reason}");

@@ -17,7 +17,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
-/// Imports results into a run, studies it, and prints the summary.
 pub(crate) fn import(args: ImportArgs, console: &Console) -> Result<Exit, Error> {
     if let Some(test) = args.test.as_ref().filter(|test| wb_tests::built_in().declaration(test.as_str()).is_some()) {
         return Err(Error::Usage {

@@ -1,5 +1,4 @@
-//! Run folders as arguments name them: `latest` is the newest run in the current folder, and a misspelt name gets a
-//! suggestion.
+//! Run folders as arguments: `latest` is the newest run in the current folder, and a misspelt name gets a suggestion.
 
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
@@ -10,8 +9,7 @@ use wb_record::RunFolder;
 use crate::console::Console;
 use crate::error::Error;
 
-/// Stands for the newest run, unless a folder has this name. By the recorded start, since copies and studies do not
-/// make a run newer.
+/// The newest run by recorded start, as copies and studies make no run newer, unless a folder has this name.
 pub(crate) const LATEST: &str = "latest";
 
 /// The run that an argument names. Without one or with [`LATEST`], it is the newest run, and a message names it.
@@ -36,8 +34,7 @@ pub(crate) fn resolve_build(argument: &str, console: &Console) -> Result<String,
     Ok(name + &runs.split(',').map(resolve).collect::<Result<Vec<_>, _>>()?.join(","))
 }
 
-/// Refuses a folder that does not exist, if one beside it has a similar name, or [`LATEST`] is similar. Whoever reads it
-/// reports any other.
+/// Refuses a missing folder if one beside it, or [`LATEST`], has a similar name. Its reader reports any other.
 fn suggest_folder(path: &Path) -> Result<(), Error> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
     // A name separated by a colon has an explanation of its own.
@@ -71,7 +68,6 @@ fn is_build(folder: &Path) -> bool {
     has("run.json") || has("RUNPERF_METADATA") || serials().any(|serial| serial.join("result.json").exists())
 }
 
-/// The name of the newest run in the current folder, which a message states.
 fn latest(console: &Console) -> Result<String, Error> {
     let folder = std::env::current_dir().map_err(Error::file("read", Path::new(".")))?;
     let entries = std::fs::read_dir(&folder).map_err(Error::file("read", &folder))?;
@@ -89,8 +85,7 @@ fn latest(console: &Console) -> Result<String, Error> {
     Ok(run)
 }
 
-/// When the run in a folder started, as recorded, so that copying or studying it does not make it newer; `None` if it is
-/// no readable run.
+/// When the run in a folder started, as recorded; `None` if it is no readable run.
 fn started(folder: &Path) -> Option<String> {
     let run = folder.join("run.json").is_file().then(|| RunFolder::open(folder).ok()?.run_file().ok())??;
     run.invocations.into_iter().next().map(|first| first.started).or(run.preparation.map(|it| it.started))

@@ -15,13 +15,11 @@ use wb_sys::output_file;
 use crate::console::message;
 use crate::error::Error;
 
-/// The metadata of a folder in run-perf's layout.
 const METADATA: &str = "RUNPERF_METADATA";
 /// The metadata key with the run that the folder was written from.
 const RUN_KEY: &str = "weighbridge_run";
 
-/// Refuses a folder with anything that was not written from the run, before minutes of measuring. The run may be a new
-/// one.
+/// Refuses a folder with anything that was not written from `run`, before minutes of measuring. `run` may be new.
 pub(super) fn check(folder: &Path, run: &Path) -> Result<(), Error> {
     let unreadable = Error::file("read", folder);
     let entries = match fs::read_dir(folder) {
@@ -51,7 +49,7 @@ pub(super) fn check(folder: &Path, run: &Path) -> Result<(), Error> {
     }
 }
 
-/// Writes the folder, or writes it again after more was measured.
+/// Writes the folder, also again after more was measured.
 pub(super) fn write(folder: &Path, run: &Path, study: &Study) -> Result<(), Error> {
     let run = RunFolder::open(run)?;
     let Some(identity) = identity(&run.run_file()?) else { return Ok(()) };
@@ -73,14 +71,13 @@ pub(super) fn write(folder: &Path, run: &Path, study: &Study) -> Result<(), Erro
     Ok(())
 }
 
-/// What tells a run from all others; `None` if it has measured nothing.
+/// Identifies a run among all others; `None` if it has measured nothing.
 fn identity(run: &RunFile) -> Option<String> {
     let first = run.invocations.first()?;
     Some(format!("{} {}", first.started, first.seed))
 }
 
-/// Removes the errors of cells that have been measured since, from the folders of all tests: `PROFILE/TEST/SERIAL`. What
-/// has other files than those that are written here is left.
+/// Removes errors of cells measured since, `PROFILE/TEST/SERIAL/__error…`, unless they have files not written here.
 fn remove_outdated_errors(folder: &Path, level: usize, written: &BTreeSet<PathBuf>) -> Result<(), Error> {
     const SERIAL: usize = 3;
     for entry in fs::read_dir(folder).map_err(Error::file("read", folder))? {

@@ -15,10 +15,8 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
-/// What can be listed.
 const LISTS: [&str; 4] = ["tests", "benches", "metrics", "plans"];
 
-/// Lists tests, contention benches, metrics or plans, or shows one of them.
 pub(crate) fn list(args: &ListArgs, console: &Console) -> Result<Exit, Error> {
     // A broken definition of the named test is an error, others are skipped with a warning.
     let named: Vec<&str> = match (args.what.as_str(), args.name.as_deref()) {

@@ -11,7 +11,6 @@ use crate::error::Error;
 use crate::exit::MEANINGS;
 use crate::output::write_file;
 
-/// Environment variables that the program reads.
 const ENVIRONMENT: [(&str, &str); 5] = [
     ("NO_COLOR", "if set and not empty, disables colours unless --color enables them"),
     ("TERM", "`dumb` disables colours and animations"),
@@ -23,7 +22,6 @@ const ENVIRONMENT: [(&str, &str); 5] = [
     ("PATH", "search path for the programs that tests need"),
 ];
 
-/// Files that are read and written.
 const FILES: [(&str, &str); 2] = [
     ("~/.config/weighbridge/tests.d/*.toml", "custom test definitions"),
     ("weighbridge-DATE-TIME/", "default run folder, without --into"),
@@ -38,7 +36,6 @@ pub(crate) fn write_pages(folder: &OutputFolder) -> Result<(), Error> {
     write_file(&folder.join("weighbridge.1"), &render_page())
 }
 
-/// Writes the pages of a command and of its subcommands.
 fn write_pages_of(command: &Command, folder: &OutputFolder) -> Result<(), Error> {
     if command.is_hide_set() {
         return Ok(());
@@ -50,7 +47,6 @@ fn write_pages_of(command: &Command, folder: &OutputFolder) -> Result<(), Error>
     write_file(&folder.join(man.get_filename()), &page)
 }
 
-/// Renders the man page of all commands.
 pub(crate) fn render_page() -> String {
     let program = Cli::build_command();
     let visible: Vec<&Command> = program.get_subcommands().filter(|command| !command.is_hide_set()).collect();
@@ -72,7 +68,6 @@ pub(crate) fn render_page() -> String {
     page
 }
 
-/// Section of one command: its description and options.
 fn command_section(command: &Command) -> String {
     let about = render_roff(|roff| {
         roff.control("SS", [command.get_name()]);
@@ -94,7 +89,6 @@ fn command_section(command: &Command) -> String {
     about + &options.lines().map(demote_heading).collect::<String>() + &after.unwrap_or_default()
 }
 
-/// Writes the usage line of a command.
 fn write_synopsis(roff: &mut Roff, command: &Command) {
     let name = format!("weighbridge {}", command.get_name());
     let usage = command.clone().bin_name(&name).render_usage().to_string();
@@ -103,7 +97,6 @@ fn write_synopsis(roff: &mut Roff, command: &Command) {
     roff.control("br", []);
 }
 
-/// A section with a list of terms and their meanings.
 fn definition_list(title: &str, terms: impl IntoIterator<Item = (String, &'static str)>) -> String {
     render_roff(|roff| {
         roff.control("SH", [title]);

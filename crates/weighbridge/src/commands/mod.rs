@@ -1,5 +1,3 @@
-//! The commands.
-
 mod archive;
 mod bisect;
 mod clean;
@@ -95,7 +93,6 @@ pub(crate) fn run_command(command: Command, folder: Option<PathBuf>, console: &C
     }
 }
 
-/// Runs a command of the agent's program.
 pub(crate) fn run_agent_command(command: AgentCommand, console: &Console) -> Result<Exit, Error> {
     match command {
         AgentCommand::Agent => exec::serve_agent(),

@@ -52,7 +52,6 @@ struct HostGuests {
 }
 
 impl HostGuests {
-    /// The guests that these profiles would create on hosts.
     fn new(preflights: Vec<Preflight>, profiles: &[NamedProfile]) -> Vec<Self> {
         let start_limit = |name: &ProfileName| {
             let named = profiles.iter().find(|named| named.name == *name);
@@ -69,7 +68,6 @@ impl HostGuests {
     }
 }
 
-/// Shows what a run would do, and what of it cannot be measured.
 pub(crate) fn plan(mut args: PlanArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     args.measurement.tests = contention::with_files(&args.contention.file, args.measurement.tests)?;
     if contention::is_sequence(&args.measurement.tests)? {
@@ -192,7 +190,6 @@ fn render_plan(
     text + &format!("\n{measured_cells}, {}; {order} order\n", format_total(plan, more))
 }
 
-/// Formats the total duration of all cells, as far as it can be estimated.
 fn format_total(plan: &Plan, more: &UnplannedTime) -> String {
     let TimeEstimate { min, max } = plan.duration();
     let max = Nanos(max.0.saturating_add(more.guests.0));
@@ -207,7 +204,6 @@ fn format_total(plan: &Plan, more: &UnplannedTime) -> String {
     with_unestimated(estimated, open).unwrap_or_else(|| "no time".to_owned())
 }
 
-/// Formats a duration as a range from its minimum to its maximum.
 fn format_duration_range(duration: TimeEstimate) -> String {
     let (least, most) = (format_duration(duration.min.seconds()), format_duration(duration.max.seconds()));
     if least == most { least } else { format!("{least}–{most}") }
@@ -237,7 +233,6 @@ fn describe_guests(host_guests: &HostGuests) -> Vec<String> {
     guests.iter().map(line).chain(emulation).collect()
 }
 
-/// Counts the excluded cells by reason.
 fn left_out_lines(plan: &Plan) -> impl Iterator<Item = String> {
     let mut counts = BTreeMap::new();
     for excluded in &plan.skipped {
@@ -252,7 +247,6 @@ fn format_samples(cell: &Cell, plan: &Plan) -> String {
     format!("{}+{fewest}{range}", plan.sampling.warm_up)
 }
 
-/// The unresolved values, each once.
 fn open_value_lines(plan: &Plan) -> impl Iterator<Item = String> {
     let all = plan
         .cells

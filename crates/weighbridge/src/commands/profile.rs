@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::print_text;
 
-/// Runs a subcommand of `profile`.
 pub(crate) fn profile(command: &ProfileCommand, console: &Console) -> Result<Exit, Error> {
     match command {
         ProfileCommand::List(args) => list(args, console),

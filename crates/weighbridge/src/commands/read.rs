@@ -17,7 +17,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
-/// Reads a run folder and studies it.
 pub(crate) fn load_study(path: &Path, tests_d: &[PathBuf], console: &Console) -> Result<(RunFolder, Study), Error> {
     load_selected(path, tests_d, &SelectionFlags::default(), console)
 }
@@ -37,7 +36,6 @@ pub(crate) fn load_selected(
     Ok((run, study))
 }
 
-/// Prints one line per cell.
 pub(crate) fn summary(args: &SummaryArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let SummaryArgs { read: args, selection } = args;
     let target = ReadTarget::new(&args.words, folder, console)?;
@@ -53,7 +51,6 @@ pub(crate) fn summary(args: &SummaryArgs, folder: Option<&Path>, console: &Conso
     Ok(study_exit(&study))
 }
 
-/// Prints all details of each cell.
 pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let target = ReadTarget::new(&args.read.words, folder, console)?;
     let statistics = match args.rstat {
@@ -79,7 +76,6 @@ pub(crate) fn format(args: &FormatArgs, folder: Option<&Path>, console: &Console
     Ok(study_exit(&study))
 }
 
-/// Keeps the selected cells of a run.
 fn select_cells(
     all_cells: &mut Vec<CellResult>,
     selection: &Selection,
@@ -100,10 +96,7 @@ fn select_cells(
     Ok(())
 }
 
-/// Whether each cell is selected.
-///
-/// # Errors
-/// If none is, or the selection names something that no cell has.
+/// Whether each cell is selected. Fails if none is, or if the selection names something that no cell has.
 pub(crate) fn select(
     selection: &Selection,
     cells: &[SelectableCell<'_>],
@@ -153,7 +146,6 @@ pub(crate) fn study(args: &StudyArgs, folder: Option<&Path>, console: &Console) 
     Ok(study_exit(&study))
 }
 
-/// Prints conclusions from the recorded results.
 pub(crate) fn solve(args: &SolveArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     let SolveArgs { read: args, selection } = args;
     let selection = Selection::new(&selection.select, &selection.ignore)?;
@@ -176,7 +168,6 @@ pub(crate) fn solve(args: &SolveArgs, folder: Option<&Path>, console: &Console) 
     Ok(Exit::Success)
 }
 
-/// The exit status of commands that show a study.
 pub(crate) fn study_exit(study: &Study) -> Exit {
     let is_incomplete = study.cells.iter().any(|cell| cell.outcome.is_incomplete()) || study.run.unmeasured.is_some();
     if is_incomplete { Exit::Incomplete } else { Exit::Success }

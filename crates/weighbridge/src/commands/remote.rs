@@ -15,7 +15,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
-/// How the output of a command on a machine is printed.
 pub(crate) enum OutputMode<'a> {
     /// As it is, under the machine's name.
     Text,
@@ -32,10 +31,7 @@ pub(crate) struct RemoteTarget {
     pub(crate) options: Vec<String>,
 }
 
-/// Runs a command of this program on machines and prints its output.
-///
-/// # Errors
-/// When none of them can be reached, or a local file cannot be read.
+/// Fails if none of the machines can be reached.
 pub(crate) fn run_on_hosts(
     selection: &HostSelection,
     words: &[RemoteArgument],
@@ -83,7 +79,6 @@ pub(crate) fn run_on_hosts(
     })
 }
 
-/// The command-line options that select these hosts.
 fn selecting_options(selection: HostSelection) -> Vec<String> {
     let file = |flag: &str, path: Option<PathBuf>| {
         path.map_or_else(Vec::new, |path| vec![flag.to_owned(), path.display().to_string()])

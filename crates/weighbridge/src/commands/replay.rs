@@ -24,21 +24,17 @@ const UNPACKED: [&str; 5] = ["inventory", "ssh_config", "paths", "host_setup_scr
 /// Options whose values begin with a name, or with the path of a file that is not packed.
 const NAME_OR_PATH: [&str; 3] = ["tools", "host_rpms", "worker_rpms"];
 
-/// The folder of the programs of `--program` in a snapshot. It is not on the `PATH`: a file may start the program that it
-/// replaces.
+/// Folder of `--program` files in a snapshot, not on the `PATH`: such a file may start the program that it replaces.
 const OPTIONS: &str = "options";
 
 /// The commands of a run, prepared to be repeated, and what they need.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) commands: Vec<RerunCommand>,
-    /// The same as they were recorded.
     pub(crate) recorded_commands: Vec<Vec<String>>,
     /// The plans: paths in the archive and texts.
     pub(crate) plans: Vec<(String, String)>,
-    /// Programs that the commands name.
     pub(crate) inputs: Vec<SnapshotInput>,
-    /// What the user should know.
     pub(crate) notes: BTreeSet<String>,
 }
 
@@ -52,7 +48,6 @@ pub(crate) fn secret_sources(run_file: &RunFile) -> BTreeSet<String> {
 /// Parameters of tests whose values are paths of files that are read when they measure.
 const FILE_PARAMS: [&str; 2] = ["job-file", "pre-iteration-script"];
 
-/// The files that parameters of a run's cells name.
 fn named_files(run: &RunFolder, run_file: &RunFile) -> Result<BTreeSet<String>, Error> {
     let mut files = BTreeSet::new();
     // Cells of one serial have one file of definitions.
@@ -68,10 +63,7 @@ fn named_files(run: &RunFolder, run_file: &RunFile) -> Result<BTreeSet<String>, 
 }
 
 impl Replay {
-    /// Prepares the commands of a run.
-    ///
-    /// # Errors
-    /// If none of them can be repeated.
+    /// Fails if none of the commands can be repeated.
     pub(crate) fn new(run: &RunFolder, inputs: &RunInputs) -> Result<Self, Error> {
         let run_file = run.run_file()?;
         let context = Context { run, has_tests: run.tests_folder().is_dir(), peers_files: packed_peers_files(inputs) };
@@ -221,7 +213,6 @@ impl Replay {
     }
 }
 
-/// What all commands of a run have in common.
 struct Context<'a> {
     run: &'a RunFolder,
     has_tests: bool,
@@ -253,7 +244,6 @@ impl Context<'_> {
         })
     }
 
-    /// The programs in the provenance of the cells of an invocation.
     fn measured_programs(&self, invocation: &Invocation) -> Result<MeasuredPrograms, Error> {
         let mut programs = BTreeMap::new();
         for cell in &invocation.cells {
@@ -273,8 +263,7 @@ impl Context<'_> {
 struct MeasuredPrograms(BTreeMap<String, (PathBuf, Option<Sha256>)>);
 
 impl MeasuredPrograms {
-    /// The input of a program, if it is still there. Its path in the archive depends on its content: commands can have
-    /// different programs of one name.
+    /// A program that is still there. Its archive path has a hash: commands can have different programs of one name.
     fn input(&self, name: &str) -> Option<SnapshotInput> {
         let name = name.rsplit('/').next()?;
         let (path, sha256) = self.0.get(name).filter(|(path, _)| path.is_file())?;
@@ -293,7 +282,6 @@ fn packed(prefix: String, path: &str) -> RerunWord {
     RerunWord::Packed { prefix, path: path.to_owned() }
 }
 
-/// Whether a text is the name of a variable of the shell.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

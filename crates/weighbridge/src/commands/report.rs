@@ -17,7 +17,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text, write_file, write_files};
 
-/// Writes the requested outputs of a run.
 pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error> {
     let folder = resolve_run(args.run.as_deref(), console)?;
     if args.html.is_none() && args.csv.is_none() && !args.json {
@@ -53,7 +52,6 @@ pub(crate) fn report(args: &ReportArgs, console: &Console) -> Result<Exit, Error
     Ok(read::study_exit(&study))
 }
 
-/// The recorded command lines, which reproduce the run.
 fn reproduce_commands(run: &wb_record::RunFolder) -> Result<Vec<ReproduceCommand>, Error> {
     let invocations = run.run_file()?.invocations;
     let line = |invocation: &wb_record::Invocation| ReproduceCommand {
@@ -63,8 +61,7 @@ fn reproduce_commands(run: &wb_record::RunFolder) -> Result<Vec<ReproduceCommand
     Ok(invocations.iter().map(line).collect())
 }
 
-/// Reads the telemetry of each attempt, keyed by the attempt's folder. Attempts that failed early have none; an
-/// unreadable file causes a warning.
+/// Telemetry by the folder of the attempt. Attempts that failed early have none; an unreadable file causes a warning.
 fn read_telemetry(run: &RunFolder, study: &Study) -> BTreeMap<String, Vec<TelemetrySeries>> {
     let mut all = BTreeMap::new();
     for folder in study.cells.iter().flat_map(|cell| &cell.attempts).map(|sample| &sample.folder) {

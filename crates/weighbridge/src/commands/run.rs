@@ -21,7 +21,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
-/// Runs the requested tests and prints the summary.
 pub(crate) fn run(mut args: RunArgs, folder: Option<&Path>, console: &Console) -> Result<Exit, Error> {
     args.run_folder.into = run_folder(args.run_folder.into, folder)?;
     args.measurement.tests = contention::with_files(&args.contention.file, args.measurement.tests)?;
@@ -93,7 +92,6 @@ fn combine(exits: &[Exit]) -> Exit {
     worst.or_else(|| exits.first().copied()).unwrap_or(Exit::Success)
 }
 
-/// The run folder of `--into` or `-r`.
 fn run_folder(into: Option<PathBuf>, folder: Option<&Path>) -> Result<Option<PathBuf>, Error> {
     match (into, folder) {
         (Some(into), Some(folder)) if into != folder => Err(Error::Usage {
@@ -107,13 +105,11 @@ fn run_folder(into: Option<PathBuf>, folder: Option<&Path>) -> Result<Option<Pat
 /// What is shown and written of a measured request.
 #[derive(Debug, Default)]
 pub(super) struct MeasureOutput {
-    /// Print the study as JSON in place of the summary.
     pub(super) json: bool,
     /// Write the results to this folder in run-perf's layout.
     pub(super) run_perf: Option<PathBuf>,
 }
 
-/// Measures a request and prints the summary, or the study as JSON.
 pub(super) fn measure(
     request: &MeasureRequest,
     session: &SessionOptions,
@@ -157,8 +153,7 @@ pub(super) fn measure(
     Ok(measured.status().into())
 }
 
-/// Reports the outcome of each cell with an expected failure; returns how many failed while the expectation had not
-/// expired.
+/// Reports the cells with an expected failure; returns how many failed before the expectation expired.
 fn report_expectations(study: &Study, registry: &Registry) -> usize {
     let today = jiff::Zoned::now().date().to_string();
     let mut failures = 0;

@@ -17,7 +17,6 @@ use crate::output::print_text;
 /// A JSON object with the text of each schema by its name, compressed.
 const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schemas.zlib"));
 
-/// Prints a schema, or the names of all schemas.
 pub(crate) fn print_schema(name: Option<SchemaName>) -> Result<Exit, Error> {
     match name {
         // A unit test finds a file for every name.
@@ -29,7 +28,6 @@ pub(crate) fn print_schema(name: Option<SchemaName>) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-/// The texts of all schemas, by name.
 pub(crate) fn all_schemas() -> Result<BTreeMap<String, String>, Error> {
     let mut text = String::new();
     let read = ZlibDecoder::new(PACKED).read_to_string(&mut text);

@@ -17,7 +17,6 @@ use crate::cli::variants::SingleTestFlags;
 use crate::cli::{AttemptFlags, CellFlags, MeasurementFlags, PlacementFlags, SamplingFlags};
 use crate::error::Error;
 
-/// Resolves the measurement flags.
 pub(crate) fn resolve_request(what: &MeasurementFlags, events: &EventSink) -> Result<MeasureRequest, Error> {
     if what.plan.is_none() && what.tests.is_empty() {
         return Err(Error::Usage {
@@ -56,7 +55,6 @@ pub(crate) fn resolve_matrix(
     build_request(name, LoadedPlan { sampling, ..LoadedPlan::default() }, vec![request], flags, &[], events)
 }
 
-/// Makes a request of a plan and further tests.
 fn build_request(
     name: String,
     plan: LoadedPlan,
@@ -99,8 +97,7 @@ fn build_request(
     })
 }
 
-/// Makes sampling flags override a test's own stopping rule, such as that of fio, unless the test sets the rule
-/// explicitly.
+/// Makes sampling flags override a test's own stopping rule, such as fio's, unless the test sets the rule explicitly.
 fn prefer_sample_flags(flags: &SamplingFlags, request: &mut Request, registry: &Registry) {
     const TEST_RULE_PARAMS: [&str; 3] = ["samples", "max-stddev", "max-failures"];
     let has_flags = flags.samples.or(flags.min_samples).or(flags.max_samples).is_some() || flags.precision.is_some();
@@ -140,7 +137,6 @@ fn word_after_list(words: impl Iterator<Item = OsString>, test: &str) -> Option<
     is_list.then(|| (words[flag].clone(), value, word.clone()))
 }
 
-/// Whether a name given for a test is the name of a plan.
 fn is_plan(test: &str, registry: &Registry) -> bool {
     let is_file = test.ends_with(".toml") && Path::new(test).is_file();
     registry.declaration(test).is_none() && (is_file || builtin::text(test).is_some())
@@ -158,7 +154,6 @@ struct LoadedPlan {
     tests_d: Option<PathBuf>,
 }
 
-/// Loads a plan by its file or its name.
 fn read_plan(plan: &str) -> Result<LoadedPlan, Error> {
     let path = Path::new(plan);
     let is_file = path.is_file() || plan.contains('/') || plan.ends_with(".toml");

@@ -29,7 +29,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
-/// Runs a subcommand of `tune`, here or on other machines.
 pub(crate) fn tune(command: &TuneCommand, console: &Console) -> Result<Exit, Error> {
     let (name, arguments, machines, json) = match command {
         TuneCommand::Status(OnHosts { args, hosts }) => (&["status"][..], &args.what[..], hosts, args.json),
@@ -113,7 +112,6 @@ fn status(what: &[String], json: bool, console: &Console) -> Result<Exit, Error>
     Ok(exit)
 }
 
-/// The exit status for the results of applying or planning sets.
 fn tune_exit(sets: &[KnobSet], tuned: &[Vec<KnobResult>]) -> Exit {
     let falls_short = |(set, of_set): (&KnobSet, &Vec<KnobResult>)| {
         of_set.iter().any(|it| match it.outcome {
@@ -237,7 +235,6 @@ fn revert_exit(is_left: bool, failed: Option<RevertError>, console: &Console) ->
     if is_left { Exit::Incomplete } else { Exit::Success }
 }
 
-/// Formats the state before a change on one line.
 fn format_before(change: &Change) -> String {
     match &change.before {
         Some(bytes) => format!("`{}`", String::from_utf8_lossy(bytes).trim().replace('\n', ", ")),
@@ -318,7 +315,6 @@ fn render_set_list() -> Result<String, Error> {
     Ok(format!("\navailable sets\n{}", all_sets()?.iter().map(line).collect::<String>()))
 }
 
-/// Parses arguments into sets.
 fn parse_sets(arguments: &[String]) -> Result<Vec<KnobSet>, Error> {
     let sets = all_sets()?;
     let resolve = |text: &String| {

@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
-/// Compares variants of a test with interleaved samples until the result is clear.
 pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
     let (flags, events) = (&args.single_test, console.events());
     let blocks = args.samples.map_or((args.min_blocks, args.max_blocks), |samples| (samples, samples));
@@ -33,7 +32,6 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
     Ok(if is_worse { Exit::Regression } else { status.into() })
 }
 
-/// Compares runs of one test on the same system with each other.
 pub(crate) fn calibrate(args: &CalibrateArgs, console: &Console) -> Result<Exit, Error> {
     let (flags, events) = (&args.single_test, console.events());
     let options = CalibrationOptions { runs: args.runs, samples: args.samples, threshold: flags.threshold };

@@ -11,27 +11,21 @@ use crate::run_perf::model::ToleranceModel;
 /// The version written, and the latest that can be read.
 pub(super) const VERSION: u32 = 1;
 
-/// The name of [`super::Format`] in files.
 const NAME: &str = "weighbridge-noise";
 
-/// The part of a file that identifies its format.
 #[derive(Deserialize)]
 struct ModelHead {
     format: Option<String>,
     version: Option<u32>,
 }
 
-/// A model of either kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnyModel {
-    /// A tolerance model: maps values to scores by a line.
     Tolerance(ToleranceModel),
-    /// A noise model: the spread between runs.
     Noise(NoiseModel),
 }
 
 impl AnyModel {
-    /// Reads a file of either kind.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
         let text = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
         let model = Self::parse(&text).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
@@ -41,7 +35,7 @@ impl AnyModel {
         })
     }
 
-    /// Parses the text of a model file. Unknown fields of a supported version are ignored.
+    /// Unknown fields of a supported version are ignored.
     pub fn parse(text: &[u8]) -> Result<Self, ParseModelError> {
         let head: Result<ModelHead, _> = serde_json::from_slice(text);
         let Ok(ModelHead { format: Some(format), version }) = head else {

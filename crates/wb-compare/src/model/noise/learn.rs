@@ -42,7 +42,7 @@ pub fn learn(builds: &Builds) -> NoiseModel {
     }
 }
 
-/// Learns the noise of a metric; `None` if no run has a value.
+/// `None` if no run has a value.
 fn learn_metric(builds: &Builds, systems: &[Vec<&Run>], row: MetricIndex) -> Option<MetricNoise> {
     let has_samples = |run: &&Run| !samples(run, row).is_empty();
     let params = |run: &&Run| run.reading(row).map(|reading| reading.params);
@@ -93,19 +93,18 @@ fn learn_metric(builds: &Builds, systems: &[Vec<&Run>], row: MetricIndex) -> Opt
     })
 }
 
-/// A statistic of each run, as one series per system; runs without the statistic are skipped.
+/// One series per system; runs without the statistic are skipped.
 fn series_by_system(values: &[Vec<Vec<f64>>], statistic: impl Fn(&Samples) -> Option<f64>) -> Vec<Samples> {
     let of_run = |run: &Vec<f64>| statistic(&Samples::new(run).ok()?);
     let series = values.iter().map(|runs| runs.iter().filter_map(of_run).collect::<Vec<f64>>());
     series.flat_map(|figures| Samples::new(&figures)).collect()
 }
 
-/// The definition key among the parameters; `None` if the layout has none.
+/// `None` if the layout has none.
 pub(crate) fn definition_key(builds: &Builds, params: ParamSetId) -> Option<String> {
     builds.params(params).find(|(name, _)| *name == DEFINITION_KEY).map(|(_, key)| key.to_owned())
 }
 
-/// The provenance that may explain a build's noise.
 pub(super) fn provenance(build: &Build) -> BTreeMap<String, BTreeSet<String>> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for run in &build.runs {

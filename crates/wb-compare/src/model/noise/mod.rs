@@ -120,7 +120,6 @@ impl MetricNoise {
         (are_valid && noise.degrees >= 1.0).then_some(noise)
     }
 
-    /// The reason why it cannot be used, as text; `None` if it can.
     pub fn unusable_reason(&self) -> Option<String> {
         if self.usable().is_some() {
             return None;
@@ -140,7 +139,6 @@ impl MetricNoise {
 }
 
 impl NoiseModel {
-    /// Whether it has the noise of any metric of the builds.
     pub fn covers_any(&self, builds: &Builds) -> bool {
         self.checks.keys().any(|id| CheckId::parse(id).is_ok_and(|id| builds.find(&id).is_some()))
     }

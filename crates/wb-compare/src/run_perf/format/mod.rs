@@ -4,5 +4,4 @@ pub(crate) mod iteration;
 pub(crate) mod number;
 pub(crate) mod result;
 
-/// The metadata file of a run.
 pub(crate) const METADATA: &str = "RUNPERF_METADATA";

@@ -13,11 +13,8 @@ use crate::interner::Symbol;
 use crate::source::WarningKind;
 use crate::source::parsed_result::{ParsedMetric, ParsedResult};
 
-/// Parses a result file. Failed iterations (`NAME-failN`) are skipped unless `include_incorrect`; warnings about
-/// individual iterations and metrics are part of the result.
-///
-/// # Errors
-/// If the text is not JSON, or not of this format.
+/// Failed iterations (`NAME-failN`) are skipped unless `include_incorrect`; warnings about individual iterations and
+/// metrics are part of the result.
 pub(crate) fn parse(text: &str, include_incorrect: bool) -> Result<ParsedResult, serde_json::Error> {
     let mut reader = IterationReader { include_incorrect, ..IterationReader::default() };
     let text = quote_non_finite(text);
@@ -141,7 +138,7 @@ impl IterationReader {
     }
 }
 
-/// Formats any value as text, a string without quotes and escapes.
+/// A string without quotes and escapes.
 fn text(value: &RawValue) -> std::borrow::Cow<'_, str> {
     let raw = value.get();
     match raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')) {

@@ -45,19 +45,16 @@ struct File<'a> {
 }
 
 impl ToleranceModel {
-    /// Reads a model file.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
         let text = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
         let model = Self::parse(&text).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
         Ok(model.with_file(path))
     }
 
-    /// Sets the file from which the model was read.
     pub(crate) fn with_file(self, path: &Path) -> Self {
         Self { file: Some(path.to_owned()), ..self }
     }
 
-    /// Parses the text of a model file.
     pub fn parse(text: &[u8]) -> Result<Self, ParseModelError> {
         let file: BTreeMap<String, &RawValue> = serde_json::from_slice(text)?;
         let mut model = Self::default();

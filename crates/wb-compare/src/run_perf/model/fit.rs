@@ -7,7 +7,7 @@ use crate::build::{Build, Builds};
 use crate::id::Statistic;
 use crate::run_perf::uncertainty::uncertainty;
 
-/// The method that determines the range of values that is mapped to ± tolerance.
+/// How the range of values that is mapped to ± tolerance is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FitMethod {
     /// From the minimum to the maximum.
@@ -19,7 +19,7 @@ pub enum FitMethod {
 /// A range narrower than the tolerance divided by this is widened to it: values that are too similar would make a model
 /// that reports every value as a change.
 const MIN_RANGE_DIVISOR: f64 = 1.1;
-/// The width of the normal range, in standard deviations.
+/// In standard deviations.
 const RANGE_STDDEVS: f64 = 3.0;
 
 impl FitMethod {
@@ -40,7 +40,7 @@ pub fn fit(method: FitMethod, tolerance: f64, builds: &Builds) -> ToleranceModel
     ToleranceModel { file: None, version: Some(method.version()), tolerance: Some(tolerance), entries }
 }
 
-/// The identifier of each check and its values in the builds that have it.
+/// The identifier of each check with its values in the builds that have it.
 pub(super) fn check_histories(builds: &Builds) -> impl Iterator<Item = (String, Vec<f64>)> {
     let checks = builds.rows().flat_map(|row| Statistic::ALL.map(|statistic| (row, statistic)));
     checks.filter_map(|(row, statistic)| {

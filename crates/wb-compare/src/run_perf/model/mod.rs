@@ -17,24 +17,20 @@ pub use fit::{FitMethod, fit};
 /// A tolerance model: the normal range of each check, by identifier in run-perf's syntax.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToleranceModel {
-    /// The file from which it was read; `None` for a new model.
+    /// `None` for a new model.
     pub file: Option<PathBuf>,
-    /// The version of its file; `None` for one without metadata, which has equations only.
+    /// `None` for a file without metadata, which has equations only.
     pub version: Option<u32>,
     /// The tolerance to which the ends of the range are mapped, in percent.
     pub tolerance: Option<f64>,
-    /// The entries, by check.
     pub entries: BTreeMap<String, ModelEntry>,
 }
 
-/// The entry of one check.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelEntry {
-    /// Maps a value to a score.
     pub equation: Equation,
-    /// The mean of the fitted values, in the unit of the check.
+    /// Of the fitted values, in the unit of the check.
     pub average: Option<f64>,
-    /// The ends of the range, as deviations from the mean in percent of it.
     pub range: Option<NormalRange>,
 }
 
@@ -43,33 +39,30 @@ pub struct ModelEntry {
 pub struct Equation {
     /// Percent per unit of the value.
     pub slope: f64,
-    /// Percent.
+    /// In percent.
     pub intercept: f64,
 }
 
 /// The ends of a range, as deviations from its mean in percent of the mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NormalRange {
-    /// The lower end; below 0.
+    /// Below 0.
     pub min: f64,
-    /// The upper end.
     pub max: f64,
 }
 
 impl ToleranceModel {
-    /// Whether it has any check of the builds.
     pub fn covers_any(&self, builds: &Builds) -> bool {
         self.entries.keys().any(|id| CheckId::parse(id).is_ok_and(|id| builds.find(&id).is_some()))
     }
 }
 
 impl Equation {
-    /// The score of a value.
     pub fn score(&self, value: f64) -> f64 {
         self.slope * value + self.intercept
     }
 
-    /// The value with this score; `None` for a horizontal line.
+    /// `None` for a horizontal line.
     pub fn value_at(&self, score: f64) -> Option<f64> {
         Some((score - self.intercept) / self.slope).filter(|value| value.is_finite())
     }
@@ -81,7 +74,6 @@ impl Equation {
 }
 
 impl ModelEntry {
-    /// The values that are mapped to −tolerance and +tolerance.
     pub fn range(&self, tolerance: f64) -> Option<(f64, f64)> {
         self.equation.range(tolerance)
     }

@@ -4,11 +4,10 @@ use super::fit::{check_histories, fit_values, mean};
 use super::{FitMethod, ModelEntry, NormalRange, ToleranceModel};
 use crate::build::Builds;
 
-/// A model at a new level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RebasedModel {
     pub model: ToleranceModel,
-    /// The number of its checks that the builds do not have, which are unchanged.
+    /// Checks that the builds do not have.
     pub unchanged: usize,
 }
 

@@ -62,8 +62,7 @@ impl Comparison<'_> {
         average.of(checks.filter_map(|position| self.improvement(position, build, average)))
     }
 
-    /// The improvement of a check in a build in percent, as a term of such an average; negative if worse. `None` if the
-    /// score is not finite or neither direction is better.
+    /// In percent, as a term of such an average; negative if worse. `None` if not finite or without a better direction.
     pub fn improvement(&self, check: usize, build: usize, average: Average) -> Option<f64> {
         let score = self.cell(check, build)?.score.filter(|score| score.is_finite())?;
         average.oriented(score, self.direction_sign(self.checks[check])?)

@@ -16,16 +16,12 @@ pub const TABLES: [Wildcards; 3] = [Wildcards::PER_CASE, Wildcards::PER_TEST_MET
 /// The distribution of scores, in percent, positive if better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Distribution {
-    /// How its means are computed.
     pub average: Average,
-    /// The number of scores.
     pub count: usize,
-    /// The minimum.
     pub min: f64,
     pub first_quartile: f64,
     pub median: f64,
     pub third_quartile: f64,
-    /// The maximum.
     pub max: f64,
     /// The mean as if all positive scores were zero.
     pub negative_contribution: f64,
@@ -36,7 +32,6 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// The distribution of finite scores; `None` without any.
     fn new(scores: &[f64], average: Average) -> Option<Self> {
         let samples = Samples::new(scores).ok()?;
         let mean = |part: fn(f64) -> f64| average.of(scores.iter().copied().map(part));
@@ -55,14 +50,11 @@ impl Distribution {
     }
 }
 
-/// A row of a table of averages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SummaryRow<'a> {
-    /// The pattern of the checks.
     pub pattern: CheckPattern<'a>,
-    /// The scores of their means.
     pub means: Option<Distribution>,
-    /// The scores of their standard deviations, in percentage points.
+    /// In percentage points.
     pub stddevs: Option<Distribution>,
 }
 
@@ -83,7 +75,7 @@ impl<'a> Comparison<'a> {
         checks.into_iter().map(row).filter(|row| row.means.is_some() || row.stddevs.is_some()).collect()
     }
 
-    /// The distribution of the scores of a build's primary means with one of these statuses; `None` without any.
+    /// The scores of a build's primary means with one of these statuses; `None` without any.
     pub fn score_distribution(&self, build: usize, statuses: &[Status]) -> Option<Distribution> {
         let has_status = |index: usize| self.cell(index, build).is_some_and(|cell| statuses.contains(&cell.status));
         let means = self.checks.iter().enumerate();
@@ -92,7 +84,6 @@ impl<'a> Comparison<'a> {
         self.distribution(build, &checks)
     }
 
-    /// The distribution of the scores of checks of one statistic.
     fn distribution(&self, build: usize, checks: &[usize]) -> Option<Distribution> {
         // Differences of standard deviations are percentage points.
         let is_deviation = |position: &usize| self.checks[*position].statistic == Statistic::Stddev;

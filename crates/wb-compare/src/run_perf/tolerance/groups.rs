@@ -9,27 +9,25 @@ use crate::id::Statistic;
 use crate::interner::Map;
 use crate::run_perf::uncertainty::uncertainty;
 
-/// A group of related primary means.
 #[derive(Debug, PartialEq)]
 pub struct ToleranceGroup<'a> {
     pub id: CheckPattern<'a>,
-    /// The indices of its checks among those of the comparison.
+    /// Indices of [`Comparison::checks`].
     pub members: Vec<usize>,
     cells: Vec<Option<GroupScore>>,
 }
 
-/// The result of a group in a build.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GroupScore {
-    /// The status, from the average of scores with the sign by which positive is better.
+    /// From the average of scores with the sign by which positive is better.
     pub status: Status,
-    /// The average score, in percent, with the original signs.
+    /// In percent, with the original signs.
     pub score: f64,
     /// The average that the status is of, in percent, positive if better; `None` if no member has a better direction.
     pub improvement: Option<f64>,
     /// The maximum deviation from zero: half the tolerance, times U(n) of the members with a score.
     pub tolerance: f64,
-    /// The number of members with a score.
+    /// Members with a score.
     pub scored: usize,
 }
 
@@ -40,7 +38,6 @@ impl ToleranceGroup<'_> {
     }
 }
 
-/// The groups of primary means: by case, by case over all profiles, by profile.
 pub(super) fn groups<'a>(comparison: &Comparison<'a>) -> Vec<ToleranceGroup<'a>> {
     let mut members: Map<CheckPattern<'a>, Vec<usize>> = Map::default();
     for wildcards in [Wildcards::PER_CASE, Wildcards::PER_CASE_OF_ALL_PROFILES, Wildcards::PER_PROFILE] {

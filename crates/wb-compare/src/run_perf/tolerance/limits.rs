@@ -6,18 +6,16 @@ use super::{Check, Comparison};
 use crate::id::Statistic;
 use crate::run_perf::model::Equation;
 
-/// The range of values within the tolerance of a check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToleranceLimits {
-    /// The indices of the models that have the check; without any the reference's value determines the range.
+    /// Indices of the models that have the check; without any, the reference's value determines the range.
     pub models: Vec<usize>,
-    /// The minimum and maximum, in the check's unit, without the influence of the builds in between on the last build's
+    /// Minimum and maximum in the check's unit, without the influence of the builds in between on the last build's
     /// score. `None` if the reference has no valid value or the score does not depend on the value.
     pub range: Option<(f64, f64)>,
 }
 
 impl Comparison<'_> {
-    /// The range of values within the tolerance of a check.
     pub fn limits(&self, check: usize) -> ToleranceLimits {
         let Check { row, statistic, .. } = self.checks[check];
         let entries = self.models.iter().enumerate();

@@ -39,9 +39,7 @@ pub struct Options {
     pub tolerance: f64,
     /// The maximum difference of a standard deviation, in percentage points.
     pub stddev_tolerance: f64,
-    /// Weights of the terms with which the last build's score is averaged.
     pub weights: Weights,
-    /// The better direction of each metric.
     pub directions: Directions,
     /// How scores are averaged; `None`: as in run-perf in its layout, and otherwise geometrically.
     pub average: Option<Average>,
@@ -58,9 +56,8 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Comparison<'a> {
     pub builds: &'a Builds,
-    /// The settings.
     pub options: &'a Options,
-    /// The checks of all builds, in the builds' order.
+    /// In the builds' order.
     pub checks: Vec<Check>,
     /// The groups of primary means: by case, by case over all profiles, by profile.
     pub groups: Vec<ToleranceGroup<'a>>,
@@ -77,7 +74,6 @@ pub struct Check {
     pub primary: bool,
 }
 
-/// The score of a check in a build.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CheckScore {
     pub status: Status,
@@ -88,8 +84,7 @@ pub struct CheckScore {
     pub score: Option<f64>,
 }
 
-/// Compares every build with the first. Models and weights apply as described in [`score`]; several models are
-/// averaged.
+/// Compares every build with the first by the scores of [`score`]; several models are averaged.
 pub fn compare<'a>(builds: &'a Builds, models: &[ToleranceModel], options: &'a Options) -> Comparison<'a> {
     let models: Vec<_> = models.iter().map(|model| BoundModel::bind(model, builds)).collect();
     let mut comparison = Comparison { builds, options, checks: vec![], groups: vec![], models, cells: vec![] };
@@ -117,13 +112,11 @@ impl<'a> Comparison<'a> {
         self.builds.list().len().checked_sub(1).filter(|last| *last > 0)
     }
 
-    /// A check's identifier.
     pub fn id(&self, check: usize) -> CheckId<'a> {
         let Check { row, statistic, .. } = self.checks[check];
         self.builds.id(row, statistic)
     }
 
-    /// A check's value in a build.
     pub fn value(&self, check: usize, build: usize) -> MeasuredValue {
         let Check { row, statistic, .. } = self.checks[check];
         self.builds.list().get(build).map_or(MeasuredValue::Missing, |build| build.value(row, statistic))
@@ -171,8 +164,7 @@ impl<'a> Comparison<'a> {
         (checks, cells)
     }
 
-    /// Judges a check in each build after the first, in order, and calls `each` with the build's index, the result and
-    /// the parts of the score.
+    /// Calls `each` with the index, the result and the parts of the score of each build after the first, in order.
     fn for_each_build(&self, check: Check, mut each: impl FnMut(usize, Option<CheckScore>, &[ScorePart])) {
         let Check { row, statistic, .. } = check;
         let builds = self.builds.list();
@@ -206,8 +198,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// The score of a check in a build as it is averaged; `None` if it has no part in the average, since it is not finite, or since
-    /// what became zero has none in a geometric mean.
+    /// The score of a check as averaged; `None` if not finite or, in a geometric mean, if the value became zero.
     pub(crate) fn averaged_score(&self, average: Average, check: usize, build: usize) -> Option<f64> {
         let score = self.cell(check, build)?.score.filter(|score| score.is_finite())?;
         average.term(score).map(|_| score)

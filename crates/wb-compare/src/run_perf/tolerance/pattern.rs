@@ -7,20 +7,15 @@ use wb_model::Class;
 
 use crate::id::{CheckId, IdFormat, Statistic};
 
-/// The parts of an identifier that are wildcards. The values in a case always are.
+/// Which parts of an identifier are wildcards. The values in a case always are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wildcards {
-    /// Every profile.
     pub profile: bool,
-    /// Every test.
     pub test: bool,
-    /// Every serial.
     pub serial: bool,
-    /// Every case, whatever its parameters are.
+    /// Whatever the parameters are.
     pub case: bool,
-    /// Every class.
     pub class: bool,
-    /// Every metric.
     pub metric: bool,
 }
 
@@ -41,22 +36,19 @@ impl Wildcards {
 /// A pattern for identifiers; `Display` writes it in run-perf's or Weighbridge's syntax.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckPattern<'a> {
-    /// The syntax in which it is written.
     pub id_format: IdFormat,
     pub profile: Option<&'a str>,
     pub test: Option<&'a str>,
-    /// The serial among the tests of that name.
     pub serial: Option<&'a str>,
-    /// The case, with stars for its values.
+    /// With stars for its values.
     pub case: Option<Cow<'a, str>>,
     pub class: Option<Class>,
     pub metric: Option<&'a str>,
-    /// The statistic, if restricted to one.
     pub statistic: Option<Statistic>,
 }
 
 impl<'a> CheckPattern<'a> {
-    /// The pattern of an identifier, for both statistics.
+    /// For both statistics.
     pub fn new(id: &CheckId<'a>, wildcards: Wildcards) -> Self {
         Self {
             id_format: id.id_format,
@@ -70,7 +62,6 @@ impl<'a> CheckPattern<'a> {
         }
     }
 
-    /// Restricts the pattern to one statistic.
     pub fn with(self, statistic: Statistic) -> Self {
         Self { statistic: Some(statistic), ..self }
     }

@@ -11,10 +11,8 @@ use crate::id::{CheckId, Statistic};
 use crate::run_perf::model::{ModelEntry, ToleranceModel};
 use crate::run_perf::uncertainty::weight_divisor;
 
-/// The kind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScoreTerm {
-    /// The difference from the reference.
     Raw,
     /// The score of the model with this index.
     Model(usize),
@@ -38,14 +36,12 @@ impl fmt::Display for ScoreTerm {
     }
 }
 
-/// A part of a score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScorePart {
-    /// The kind of the part.
     pub term: ScoreTerm,
-    /// The difference, in percent; may be infinite.
+    /// In percent; may be infinite.
     pub difference: f64,
-    /// The weight; 0 if it is only shown.
+    /// 0 if it is only shown.
     pub weight: f64,
 }
 
@@ -53,9 +49,9 @@ pub struct ScorePart {
 /// models, 1 each). Both are divided by U(n), where n is the number of builds after the reference that have the check.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
-    /// The weight of [`Term::BuildsAverage`]; 0 disables it.
+    /// 0 disables it.
     pub builds_average: f64,
-    /// The weight of [`Term::NOutOfResults`]; 0 disables it.
+    /// 0 disables it.
     pub n_out_of_results: f64,
     /// The number of builds that may be beyond the tolerance before this alone is beyond it.
     pub n: u32,
@@ -82,7 +78,7 @@ pub fn difference(statistic: Statistic, reference: f64, judged: f64) -> f64 {
     }
 }
 
-/// Adds the parts from two values and the models; returns the raw difference.
+/// Returns the raw difference.
 pub(super) fn direct_parts<'m>(
     parts: &mut Vec<ScorePart>,
     statistic: Statistic,
@@ -121,8 +117,7 @@ pub(super) struct ScoreHistory {
 }
 
 impl ScoreHistory {
-    /// Adds the terms of the history to the parts of the last build, and any other build to the history; returns the
-    /// score.
+    /// Adds the terms of the history to the parts of the last build; any other build is added to the history.
     pub(super) fn final_score(
         &mut self,
         parts: &mut Vec<ScorePart>,

@@ -46,7 +46,6 @@ impl Status {
         Self::Incomparable,
     ];
 
-    /// The status of a score; `sign` is the factor by which positive is better.
     pub(super) fn new(score: f64, sign: Option<f64>, tolerance: f64) -> Self {
         let Some(sign) = sign else {
             return if score.abs() > tolerance { Self::Differs } else { Self::Equivalent };
@@ -65,7 +64,6 @@ impl Status {
         !matches!(self, Self::Missing | Self::Invalid | Self::Incomparable)
     }
 
-    /// The machine-readable name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Improved => "improved",
@@ -87,10 +85,8 @@ impl fmt::Display for Status {
     }
 }
 
-/// The sign by which a score is multiplied so that positive is better; `None` if neither direction is better.
-///
-/// Less deviation is better for every metric. A difference of deviations is positive if it decreased, but a model's
-/// score rises with its value, also for deviations.
+/// The sign by which positive is better; `None` if neither direction is. Less deviation is better for every metric:
+/// their difference is positive if it decreased, but a model's score rises with its value, also for deviations.
 pub(super) fn direction_sign(direction: Direction, statistic: Statistic, modelled: bool) -> Option<f64> {
     match (statistic, direction) {
         (Statistic::Stddev, _) => Some(if modelled { -1.0 } else { 1.0 }),

@@ -2,22 +2,18 @@
 
 use super::{Comparison, Status};
 
-/// The number of checks by status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StatusCounts([usize; Status::ALL.len()]);
 
 impl StatusCounts {
-    /// The number of checks with a status.
     pub fn of(&self, status: Status) -> usize {
         self.0[status as usize]
     }
 
-    /// The number of all checks.
     pub fn total(&self) -> usize {
         self.0.iter().sum()
     }
 
-    /// The number of compared checks.
     pub fn compared(&self) -> usize {
         Status::ALL.into_iter().filter(|status| status.is_compared()).map(|status| self.of(status)).sum()
     }
@@ -33,18 +29,16 @@ impl Extend<Status> for StatusCounts {
     }
 }
 
-/// The totals of a build.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StatusTotals {
     pub primary: StatusCounts,
     /// All other checks, which decide nothing.
     pub others: StatusCounts,
     pub groups: StatusCounts,
-    /// The number of errors of tests, of the reference and of the build.
+    /// Errors of tests, of the reference and of the build.
     pub errors: usize,
 }
 
-/// The exit status of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComparisonExit {
     /// Primary checks were compared, without an error, and none fails. Without a better direction, a difference fails nothing.
@@ -58,7 +52,6 @@ pub enum ComparisonExit {
 }
 
 impl ComparisonExit {
-    /// The exit code of the program.
     pub fn code(self) -> u8 {
         match self {
             Self::Success => 0,
@@ -70,7 +63,7 @@ impl ComparisonExit {
 }
 
 impl StatusTotals {
-    /// The exit status. A regression takes precedence over missing values.
+    /// A regression takes precedence over missing values.
     pub fn exit(&self, fail_on_gain: bool) -> ComparisonExit {
         let fails = |counts: &StatusCounts| {
             counts.of(Status::Regressed) + if fail_on_gain { counts.of(Status::Improved) } else { 0 } > 0
@@ -88,7 +81,7 @@ impl StatusTotals {
 }
 
 impl Comparison<'_> {
-    /// The totals of a build, given by its index from 1.
+    /// `build` is an index from 1.
     pub fn totals(&self, build: usize) -> StatusTotals {
         let mut totals = StatusTotals::default();
         for (index, check) in self.checks.iter().enumerate() {

@@ -14,7 +14,6 @@ const ITERATIONS: [&str; 5] = ["read-4KiB", "read-64KiB", "write-4KiB-iodepth=4"
 /// The only primary metric, a throughput: of a latency, better and worse are documented to differ.
 const PRIMARY: &str = "iops_sec";
 
-/// A check of all builds.
 struct CheckPlan {
     profile: &'static str,
     test: &'static str,

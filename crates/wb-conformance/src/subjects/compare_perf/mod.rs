@@ -16,9 +16,7 @@ use crate::case::{CaseError, Runner};
 use builds::{random_builds, written_builds};
 use report::{OurReport, Reference, expected_exit, test_cases};
 
-/// The program of run-perf.
 const PROGRAM: &str = "compare-perf";
-/// Its program that fits models.
 const ANALYZE: &str = "analyze-perf";
 
 pub(super) struct ComparePerf;
@@ -47,7 +45,6 @@ impl Options {
         }
     }
 
-    /// As words, with the names of either program.
     fn words(&self, names: &OptionNames) -> Vec<String> {
         let mut words = Vec::new();
         let mut add = |name: &str, value: Option<String>| {
@@ -68,7 +65,6 @@ impl Options {
     }
 }
 
-/// How a program names the options.
 struct OptionNames {
     tolerance: &'static str,
     stddev_tolerance: &'static str,

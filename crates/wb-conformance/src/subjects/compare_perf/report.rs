@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::case::Runner;
 
-/// How compare-perf marks a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     /// Its score is within the tolerance.
@@ -17,7 +16,6 @@ enum Mark {
     Error,
 }
 
-/// What compare-perf prints of a check in a build.
 struct Row {
     mark: Mark,
     /// The score, with two decimals.
@@ -52,7 +50,6 @@ impl Reference {
         (found.len() == builds + 1).then(|| Self { builds: found.split_off(1) })
     }
 
-    /// The checks of the last build that a model scores.
     fn modelled(&self) -> BTreeSet<String> {
         let last = self.builds.iter().last().into_iter().flatten();
         last.filter(|(_, row)| row.explanation.contains(" model")).map(|(id, _)| id.clone()).collect()
@@ -80,16 +77,13 @@ fn parse_row(line: &str) -> Option<(String, Row)> {
     Some((id.to_owned(), row))
 }
 
-/// What weighbridge has of a check or a group, by build from the second.
 #[derive(Debug)]
 struct OurRow {
     scores: Vec<Option<f64>>,
     statuses: Vec<String>,
-    /// Whether the mean of the source is zero.
     is_from_zero: bool,
 }
 
-/// weighbridge's comparison.
 #[derive(Debug, Default)]
 pub(super) struct OurReport {
     checks: BTreeMap<String, OurRow>,
@@ -157,7 +151,6 @@ impl OurReport {
     }
 }
 
-/// How a check differs in a build, if it does.
 fn difference(ours: &OurRow, build: usize, row: &Row) -> Option<String> {
     let score = ours.scores.get(build).copied().flatten();
     let status = ours.statuses.get(build).map_or("", String::as_str);
@@ -181,7 +174,6 @@ fn difference(ours: &OurRow, build: usize, row: &Row) -> Option<String> {
     })
 }
 
-/// What a test case of a JUnit file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CaseResult {
     Passed,

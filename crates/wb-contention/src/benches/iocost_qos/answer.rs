@@ -68,7 +68,6 @@ impl QosFigures {
         self.protection.as_ref()?.hog.as_ref()
     }
 
-    /// The value of a series.
     pub fn value(&self, series: Series, isol_pct: Percentile) -> Option<f64> {
         match series {
             Series::Mof => Some(self.storage.mof),

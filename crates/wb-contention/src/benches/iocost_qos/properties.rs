@@ -8,12 +8,11 @@ use crate::spec::reader::{Group, GroupReader, stages};
 use crate::spec::value::{Count, Property, UnitFraction, Value, plain_number};
 use crate::{PERCENTILES, Percentile, QosOverride};
 
-/// Properties of `iocost-qos`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IocostQosProperties {
     /// Lowest vrate of the steps, in percent; 0: the first step above 0.
     pub vrate_min: f64,
-    /// Highest vrate of the steps, in percent.
+    /// In percent.
     pub vrate_max: f64,
     /// Number of steps between both; 0: none, or five if no settings are given either.
     pub vrate_intvs: u32,
@@ -29,20 +28,20 @@ pub struct IocostQosProperties {
     pub isol_thr: f64,
     /// Repetitions of `storage` after a failure.
     pub retries: u32,
-    /// Whether a setting is left out if its `storage` fails, rather than ending the bench.
+    /// A setting whose `storage` fails is left out, rather than ending the bench.
     pub allow_fail: bool,
-    /// Whether settings are measured that throttle the device too much.
+    /// Settings are measured even if they throttle the device too much.
     pub ignore_min_perf: bool,
-    /// The settings to measure, as changes to the QoS in force.
+    /// Changes to the QoS in force.
     pub settings: Vec<QosOverride>,
 }
 
 /// A shift of the steps of the vrate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Dither {
-    /// A shift of up to half a step.
+    /// Up to half a step.
     HalfStep,
-    /// A shift of up to this many percent of vrate.
+    /// Up to this many percent of vrate.
     Distance(f64),
 }
 
@@ -115,7 +114,7 @@ impl IocostQosProperties {
         }
     }
 
-    /// The settings to measure: those given, then the steps of the vrate from the highest, shifted by `shift` percent.
+    /// The given settings, then the steps of the vrate from the highest, shifted by `shift` percent.
     pub fn all_settings(&self, shift: f64) -> Vec<QosOverride> {
         let mut settings = self.settings.clone();
         if let Some((step, lowest)) = self.step() {
@@ -159,7 +158,7 @@ pub(crate) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<Ioc
     Ok(properties)
 }
 
-/// Maximum number of steps: vrates have two decimals.
+/// Vrates have two decimals.
 const MAX_STEPS: u32 = 10_000;
 
 /// A percentile of the isolation: one of those in its table.
@@ -177,7 +176,6 @@ pub(crate) fn take_isol_thr(group: &mut GroupReader<'_>) -> f64 {
     group.take("isol-thr").map_or(DEFAULT_ISOL_THR, |UnitFraction(threshold)| threshold)
 }
 
-/// Isolation that is required unless another one is given.
 pub(crate) const DEFAULT_ISOL_THR: f64 = 0.9;
 
 fn read_setting(mut group: GroupReader<'_>) -> Result<QosOverride, Diagnostics> {
@@ -199,9 +197,6 @@ fn read_setting(mut group: GroupReader<'_>) -> Result<QosOverride, Diagnostics> 
 }
 
 /// Parses changes of a QoS: `min=75,max=75`.
-///
-/// # Errors
-/// All mistakes, each with its position.
 pub fn parse_override(text: &str) -> Result<QosOverride, Diagnostics> {
     let source = SourceText::new("command line", text);
     let group = Group::parse(&source.text, 0);

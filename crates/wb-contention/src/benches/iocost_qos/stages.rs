@@ -9,30 +9,27 @@ use crate::stage::{IocostState, Stage, StageDefinition, Work, passive_of};
 use crate::{Bench, QosOverride};
 use wb_model::Bytes;
 
-/// A setting to measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct QosStage {
-    /// Its position; 0 is without io.cost.
+    /// 0 is without io.cost.
     pub(crate) index: usize,
-    /// The changes; `None`: io.cost is disabled.
+    /// `None`: io.cost is disabled.
     pub(crate) change: Option<QosOverride>,
-    /// Whether it throttles too much.
     pub(crate) throttle: Throttle,
 }
 
 /// Whether a setting leaves the device fast enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Throttle {
-    /// It does.
     Acceptable,
-    /// Its lowest vrate was too low, and has been raised.
+    /// The lowest vrate was too low, and has been raised.
     MinRaised,
-    /// Its highest vrate is too low: it is left out.
+    /// The highest vrate is too low: the setting is left out.
     TooMuch,
 }
 
 impl QosStage {
-    /// The stages of a bench: the baseline without io.cost, then the settings. Without a model, none is left out.
+    /// The baseline without io.cost, then the settings. Without a model, none is left out.
     pub(crate) fn all(properties: &IocostQosProperties, shift: f64, base: Option<IocostParameters>) -> Vec<Self> {
         let min_vrate = base.filter(|_| !properties.ignore_min_perf).map(|base| min_vrate(base.model));
         let baseline = Self { index: 0, change: None, throttle: Throttle::Acceptable };
@@ -57,7 +54,6 @@ impl QosStage {
         self.change.map_or(IocostState::Off, IocostState::On)
     }
 
-    /// Its `storage`.
     pub(crate) fn storage(&self, job: &Job, properties: &IocostQosProperties, context: &JobContext<'_>) -> Stage {
         let loops = if self.index == 0 { properties.storage_base_loops } else { properties.storage.loops };
         let work = StorageWork { loops, ..properties.storage };

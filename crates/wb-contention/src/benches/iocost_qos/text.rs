@@ -100,7 +100,6 @@ fn result_lines(answer: &QosAnswer, figures: &QosFigures, vrate: &Distribution) 
     text
 }
 
-/// A line for each setting.
 fn overview(answer: &QosAnswer) -> String {
     let mut text = format!("         MOF     aMOF  isol-{}%       lat-imp%  work-csv%  missing%\n", answer.isol_pct);
     for (index, stage) in answer.stages.iter().enumerate() {

@@ -11,16 +11,14 @@ use crate::spec::reader::{Group, GroupReader, stages};
 use crate::spec::value::{Fraction, Property, Value, plain_number};
 use crate::{LATENCY_PERCENTILES, Percentile, Series};
 
-/// Properties of `iocost-tune`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IocostTuneProperties {
     /// Lowest factor by which a solution scales the model.
     pub scale_min: f64,
-    /// Highest factor.
     pub scale_max: f64,
-    /// Series to analyse besides those that are always analysed.
+    /// Analysed besides those that are always analysed.
     pub series: BTreeSet<Series>,
-    /// The solutions as given; see [`Self::all_solutions`].
+    /// As given; see [`Self::all_solutions`].
     pub solutions: Vec<Solution>,
 }
 
@@ -83,7 +81,6 @@ pub enum LatencyKind {
 }
 
 impl LatencyKind {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::Read, Self::Write];
 
     /// The beginning of its properties and series: `rlat-`.
@@ -139,7 +136,7 @@ impl Default for IocostTuneProperties {
 }
 
 impl IocostTuneProperties {
-    /// The solutions to compute: those given, or the eight of resctl-bench.
+    /// The given solutions, or the eight of resctl-bench.
     pub fn all_solutions(&self) -> Vec<Solution> {
         if !self.solutions.is_empty() {
             return self.solutions.clone();
@@ -159,7 +156,7 @@ impl IocostTuneProperties {
     }
 }
 
-/// The quarters of a slope, from its high end.
+/// Quarters of a slope, from its high end.
 const QUARTERS: [(&str, f64, f64); 4] = [("q1", 0.75, 1.0), ("q2", 0.5, 0.75), ("q3", 0.25, 0.5), ("q4", 0.0, 0.25)];
 
 struct VrateRange(f64, f64);
@@ -204,7 +201,6 @@ impl Value for OptionalPercentile {
     }
 }
 
-/// The vrate of a footprint.
 enum FootprintTarget {
     Max,
     MaxVrate,
@@ -222,7 +218,7 @@ impl Value for FootprintTarget {
     }
 }
 
-/// What a word of the first group is, for people.
+/// Words of the first group, for people.
 const SERIES_NAMES: &str =
     "; or the name of a series, with a percentile of its table: isol-05, rlat-90, wlat-99.9-mean";
 

@@ -108,7 +108,6 @@ fn solved_text(solved: &SolvedQos, answer: &TuneAnswer) -> String {
     text + &format!("  model: {}\n  qos: {}\n", solved.model, solved.qos)
 }
 
-/// A few lines.
 pub(crate) fn high_level(answer: &TuneAnswer, time_scale: Option<TimeScale>) -> String {
     let points = answer.series.get(&Series::Mof).map_or(0, |mof| mof.points.len() + mof.rejected.len());
     let range = |value: fn(&SolvedQos) -> Option<f64>| {

@@ -12,10 +12,9 @@ use crate::benches::iocost_qos::properties::{DEFAULT_ISOL_THR, take_isol_pct, ta
 use crate::spec::reader::{Group, GroupReader, stages};
 use crate::spec::value::{Count, Fraction, Property, Value};
 
-/// Properties of `protection`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProtectionProperties {
-    /// The scenarios as given; see [`Self::all_scenarios`].
+    /// As given; see [`Self::all_scenarios`].
     pub scenarios: Vec<Scenario>,
 }
 
@@ -82,10 +81,9 @@ pub enum HogSpeed {
 }
 
 impl HogSpeed {
-    /// All speeds.
     pub const ALL: [Self; 5] = [Self::Tenth, Self::Quarter, Self::Half, Self::Equal, Self::Double];
 
-    /// The growth, relative to the write bandwidth.
+    /// Growth, relative to the write bandwidth.
     pub const fn factor(self) -> f64 {
         match self {
             Self::Tenth => 0.1,
@@ -136,7 +134,7 @@ impl MemHogTune {
 }
 
 impl ProtectionProperties {
-    /// The scenarios to run: those given, or `mem-hog` at full load and at 80 %.
+    /// The given scenarios, or `mem-hog` at full load and at 80 %.
     pub fn all_scenarios(&self) -> Vec<Scenario> {
         if !self.scenarios.is_empty() {
             return self.scenarios.clone();
@@ -148,7 +146,6 @@ impl ProtectionProperties {
 const MEM_HOG: &str = "mem-hog";
 const MEM_HOG_TUNE: &str = "mem-hog-tune";
 
-/// Which scenario a group is.
 #[derive(Clone, Copy)]
 enum ScenarioKind {
     MemHog,

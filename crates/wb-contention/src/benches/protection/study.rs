@@ -9,7 +9,6 @@ use crate::spec::{MemHog, MemHogTune};
 use crate::stage::StageKey;
 use crate::study::{StudyError, StudySource, figures};
 
-/// Nanoseconds in a second.
 const SECOND: f64 = 1e9;
 
 pub(crate) fn mem_hog(
@@ -32,8 +31,7 @@ pub(crate) fn mem_hog_tune(
     Ok(HogTuneAnswer { properties: *properties, size, hog, failures: measurement.failures.clone() })
 }
 
-/// The figures of one or more measurements together: each second relates to its own measurement's rate and latency
-/// without the hog.
+/// Several measurements together: each second relates to its own measurement's rate and latency without the hog.
 pub(crate) fn combined(
     source: &StudySource<'_>,
     measurements: &[(&StageKey, &MemHogMeasurement)],
@@ -60,7 +58,6 @@ pub(crate) fn combined(
     })
 }
 
-/// The seconds with a hog.
 #[derive(Default)]
 struct HogSeconds {
     base_rps: f64,
@@ -105,7 +102,6 @@ impl HogSeconds {
     }
 }
 
-/// hashd without the hog.
 struct HogBaseline {
     rps: f64,
     /// Mean, in nanoseconds.
@@ -128,8 +124,7 @@ impl HogBaseline {
     }
 }
 
-/// Work conservation U / (U + min(unused, lost)): what was left unused counts as far as somebody lost it. `None` without
-/// io.cost.
+/// U / (U + min(unused, lost)): what was left unused counts as far as somebody lost it. `None` without io.cost.
 fn work_conservation(seconds: impl Iterator<Item = IocostStats>) -> Option<f64> {
     let add = |(usage, unused, lost): (f64, f64, f64), second: IocostStats| {
         (usage + second.usage, unused + second.unused, lost + second.lost)

@@ -34,7 +34,6 @@ pub(crate) fn text(answer: &ProtectionAnswer, detail: Detail) -> String {
     text + "\n"
 }
 
-/// `mem-hog-tune`.
 pub(crate) fn tune_text(answer: &HogTuneAnswer, detail: Detail) -> String {
     let MemHogTune { load, speed, size_min, size_max, intvs, isol_pct, isol_thr } = &answer.properties;
     let [min, max] = [size_min, size_max].map(|bytes| size(bytes.0 as f64));
@@ -91,7 +90,6 @@ fn info(answer: &HogAnswer) -> String {
     format!("Info: baseline_rps={base_rps:.2} baseline_lat={latency}:{stdev}{vrate}\n\n")
 }
 
-/// Distributions as rows of a table, in percent.
 fn distributions(rows: &[(&str, &Distribution)]) -> String {
     let mut text = " ".repeat(8);
     for head in PERCENTILES.iter().map(|percentile| percentile.label()).chain(["mean", "stdev"].map(str::to_owned)) {

@@ -10,14 +10,12 @@ use crate::spec::reader::{Group, GroupReader};
 use crate::spec::refuse_stages;
 use crate::spec::value::{Count, Property, UnitFraction};
 
-/// Properties of `storage`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StorageProperties {
     /// Whether later benches of the sequence use the resulting parameters of hashd.
     pub apply: bool,
     /// Whether they are kept for later sequences; implies `apply`.
     pub commit: bool,
-    /// What is measured.
     pub work: StorageWork,
 }
 
@@ -63,7 +61,7 @@ pub(crate) fn read(mut first: GroupReader<'_>, rest: &[Group<'_>]) -> Result<Sto
 }
 
 impl StorageWork {
-    /// Its properties except `loops`, which `iocost-qos` has as well.
+    /// All but `loops`, which `iocost-qos` has as well.
     pub(crate) const PROPERTIES: [&'static str; 7] = [
         "rps-max",
         "hash-size",

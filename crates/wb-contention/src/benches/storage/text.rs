@@ -10,7 +10,6 @@ pub(crate) fn text(answer: &StorageAnswer, detail: Detail, options: &FormatOptio
     head + &body(answer, detail, options)
 }
 
-/// Everything but the parameters.
 pub(crate) fn body(answer: &StorageAnswer, detail: Detail, options: &FormatOptions) -> String {
     let StorageAnswer { final_io, all_io, mof, usage, usage_stdev, size: footprint, size_stdev, .. } = answer;
     let rates = [final_io.read, final_io.write, all_io.read, all_io.write].map(size);

@@ -8,18 +8,16 @@ use wb_workloads::fio::json::{DIRECTIONS, JobReport, LATENCIES, OperationReport}
 use super::latency::{CloneLatency, merge_clones};
 use crate::foreign::ForeignSample;
 
-/// What the options of a job say of its figures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JobKind {
-    /// Its kinds of operations; empty if unknown.
+    /// Empty if unknown.
     pub(super) operations: &'static [&'static str],
     /// Whether the report of several clones is known to be one (`group_reporting`).
     pub(super) is_group: bool,
-    /// Whether it reads again what it wrote (`verify`).
+    /// Whether the job reads again what it wrote (`verify`).
     pub(super) verifies: bool,
 }
 
-/// Creates the sample of a job and its clones.
 pub(super) fn sample(location: String, clones: &[&JobReport], kind: JobKind) -> ForeignSample {
     let JobKind { operations: kinds, is_group, verifies } = kind;
     let mut sample = ForeignSample::at(location);
@@ -101,8 +99,8 @@ pub(super) fn sample(location: String, clones: &[&JobReport], kind: JobKind) -> 
     sample
 }
 
-/// Total operations and bytes per second. If clones or directions have different run times, they are computed as fio
-/// does for a group: all operations divided by the longest run time. If a part is unknown, there is no total.
+/// Operations and bytes per second. If clones or directions have different run times, computed as fio does for a group:
+/// all operations divided by the longest run time. If a part is unknown, there is no total.
 fn throughput(reports: &[&OperationReport]) -> (Option<f64>, Option<f64>) {
     let runtimes: Option<Vec<f64>> = reports.iter().map(|report| report.runtime.0).collect();
     let runtimes = runtimes.unwrap_or_default();

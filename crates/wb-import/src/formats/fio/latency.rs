@@ -4,27 +4,24 @@ use std::collections::BTreeMap;
 
 use wb_workloads::fio::json::LatencyReport;
 
-/// Latency of one clone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CloneLatency<'a> {
     pub(super) latency: &'a LatencyReport,
-    /// Its unit in nanoseconds.
+    /// In nanoseconds.
     pub(super) unit: f64,
-    /// Number of operations, used if the latency has no count.
+    /// Used if the latency has no count.
     pub(super) operations: f64,
 }
 
 /// A latency over several clones, in nanoseconds.
 #[derive(Debug, PartialEq)]
 pub(super) struct MergedLatency {
-    /// Mean over all operations; none if that of a clone is unknown.
+    /// Over all operations; none if the mean of a clone is unknown.
     pub(super) mean: Option<f64>,
-    /// Percentiles by name, such as `p99.9`; none if the clones have only their own percentiles, which cannot be
-    /// merged.
+    /// By name, such as `p99.9`; none if the clones have only their own percentiles, which cannot be merged.
     pub(super) percentiles: Option<Vec<(String, f64)>>,
 }
 
-/// Merges the latencies of clones.
 pub(super) fn merge_clones(parts: &[CloneLatency<'_>]) -> MergedLatency {
     let count = |part: &CloneLatency<'_>| part.latency.count.0.unwrap_or(part.operations);
     let active = || parts.iter().filter(|part| count(part) > 0.0);

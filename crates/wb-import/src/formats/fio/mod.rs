@@ -19,7 +19,6 @@ use wb_workloads::fio::json::{Client, FioReport, JobReport};
 const TEST: &str = "fio-json";
 const SUMMARY: &str = "storage, as fio measured it";
 
-/// The format.
 pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
     other_forms: &[
         (&["IOPS=", "(groupid="], "fio --output-format=json"),
@@ -28,7 +27,6 @@ pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
     ..FormatDefinition::json("fio", 3, |text| text.contains("\"fio version\""), |text, _| read(text))
 });
 
-/// Parses a report.
 fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let json::Documents { complete: mut reports, truncated } = json::parse_documents::<FioReport>(FORMAT, text)?;
     let complete = reports.len();
@@ -82,22 +80,19 @@ fn read(text: &str) -> Result<ForeignResults, ReadError> {
 
 /// A job with its clones (`numjobs`, or the same job on other machines).
 struct Job<'a> {
-    /// Index of the first clone in the report.
     at: usize,
-    /// Number of its section among those with the same name and options, from 1; none if there is only one.
+    /// Among the sections of the same name and options, from 1; none if there is only one.
     section: Option<usize>,
     clones: Vec<&'a JobReport>,
 }
 
-/// Groups each job with its clones. Sections of one name and options follow one another in the report: one ends with the
-/// clones that the options request, or with its group.
+/// Sections of one name and options follow one another in the report: one ends with the clones that the options
+/// request, or with its group.
 fn group_clones(report: &FioReport) -> Vec<Job<'_>> {
-    /// The sections of one name and options.
     #[derive(Default)]
     struct Sections<'a> {
-        /// Their positions among the jobs.
         jobs: Vec<usize>,
-        /// Group and clones of the last one, by client.
+        /// Group and clones of the last section, by client.
         groupid: i64,
         counts: BTreeMap<Option<Client<'a>>, usize>,
     }

@@ -10,7 +10,6 @@ use wb_workloads::fio::parse_size;
 use crate::foreign::ForeignCell;
 use crate::json::to_plain_text;
 
-/// Options that affect only how results are reported.
 const REPORTING_OPTIONS: [&str; 10] = [
     "name",
     "description",
@@ -24,18 +23,15 @@ const REPORTING_OPTIONS: [&str; 10] = [
     "eta",
 ];
 
-/// Other names of options.
 const ALIASES: [(&str, &str); 3] = [("readwrite", "rw"), ("blocksize", "bs"), ("blocksize_range", "bsrange")];
 
 /// Options in the cell's name, with fio's defaults.
 const AXIS_DEFAULTS: [(&str, &str); 4] = [("rw", "read"), ("bs", "4k"), ("iodepth", "1"), ("numjobs", "1")];
 
-/// Whose options a report has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OptionsOwner {
-    /// The options of the reported job.
     Job,
-    /// The options of the last of several different jobs, which are reported under the name of the first one.
+    /// Of several different jobs, the options of the last are reported under the name of the first.
     LastOfGroup,
 }
 
@@ -64,8 +60,8 @@ impl OptionsOwner {
     }
 }
 
-/// Sets the parameters of a job's cell; returns its secrets with their masked texts. Very old reports have no options,
-/// only the job's name. For a group of different jobs, only the options of all jobs are known.
+/// Sets the parameters of a job's cell; returns its secrets with their masked texts. Very old reports have only the
+/// job's name, and for a group of different jobs only the options of all jobs are known.
 pub(super) fn describe(
     cell: &mut ForeignCell,
     global: &BTreeMap<String, Value>,
@@ -105,29 +101,26 @@ pub(super) fn describe(
     secrets
 }
 
-/// Value of an option of a job, its own or that of all jobs.
 fn option(global: &BTreeMap<String, Value>, job: &JobReport, name: &str) -> Option<String> {
     job.options.get(name).or_else(|| global.get(name)).map(to_plain_text)
 }
 
-/// Number of clones by the option; none if its value is not a number.
 fn numjobs_option(global: &BTreeMap<String, Value>, job: &JobReport) -> Option<usize> {
     option(global, job, "numjobs").map_or(Some(1), |count| count.parse().ok())
 }
 
-/// Number of clones of a job in a report; none if it is unknown, as in a report without options.
+/// Number of clones; none if unknown, as in a report without options.
 pub(super) fn numjobs(global: &BTreeMap<String, Value>, job: &JobReport) -> Option<usize> {
     let has_options = !global.is_empty() || !job.options.is_empty();
     numjobs_option(global, job).filter(|_| has_options)
 }
 
-/// Whether a flag is set for a job; one without a value is.
+/// A flag without a value is set.
 pub(super) fn is_set(global: &BTreeMap<String, Value>, job: &JobReport, flag: &str) -> bool {
     option(global, job, flag).is_some_and(|value| value != "0" && value != "false")
 }
 
-/// Kinds of operations of a job by its option `rw`, whose pattern may have a modifier (`write:4k`, `randread:8`); none if
-/// the pattern is unknown.
+/// Operations of a pattern, which may have a modifier (`write:4k`, `randread:8`); empty if it is unknown.
 pub(super) fn operations_of_pattern(rw: &str) -> &'static [&'static str] {
     let pattern = rw.split_once(':').map_or(rw, |(pattern, _)| pattern).trim();
     match pattern.strip_prefix("rand").unwrap_or(pattern) {
@@ -140,9 +133,9 @@ pub(super) fn operations_of_pattern(rw: &str) -> &'static [&'static str] {
     }
 }
 
-/// Removes options that the figures contradict, and returns a finding for each: of several global sections of a job file,
-/// fio reports only the last one, and a job may override them. `can_verify` is whether a job that writes may have reads of
-/// its verification.
+/// Removes options that the figures contradict, and returns a finding for each: of several global sections of a job
+/// file, fio reports only the last, and a job may override them. `can_verify`: a job that writes may have reads of its
+/// verification.
 pub(super) fn drop_contradicted(cell: &mut ForeignCell, clones: &[&JobReport], can_verify: bool) -> Vec<String> {
     let mut findings = Vec::new();
     let mut drop = |cell: &mut ForeignCell, name: &str, figures: String| {
@@ -169,7 +162,7 @@ pub(super) fn drop_contradicted(cell: &mut ForeignCell, clones: &[&JobReport], c
     findings
 }
 
-/// Deviation of the mean size from which on it contradicts the block size, as in measured samples. Blocks at the end of a
+/// Deviation of the mean size at which it contradicts the block size, as in measured samples. Blocks at the end of a
 /// file may be smaller.
 const MAX_SIZE_DEVIATION: f64 = 0.1;
 

@@ -1,11 +1,8 @@
-//! Figures of a report.
-
 use wb_model::{Direction, Gate, Metric};
 
 use super::report::{Iperf3Report, Sum};
 use crate::foreign::ForeignSample;
 
-/// Creates the sample of a report.
 pub(super) fn sample(location: String, report: &Iperf3Report) -> ForeignSample {
     let mut sample = ForeignSample::at(location);
     if let Some(message) = &report.error {
@@ -52,20 +49,18 @@ fn push_throughput(sample: &mut ForeignSample, sent: Option<f64>, received: Opti
     sample.push_reading(Metric::throughput("sent", "bit/s"), sent);
 }
 
-/// Traffic in one direction.
 struct Flow<'a> {
     sent: Option<f64>,
     received: Option<f64>,
     seconds: Option<f64>,
-    /// Sum that has the retransmissions.
+    /// Has the retransmissions.
     sender: Option<&'a Sum>,
-    /// Sum that has the lost datagrams.
+    /// Has the lost datagrams.
     receiver: Option<&'a Sum>,
 }
 
 impl<'a> Flow<'a> {
-    /// Creates the traffic of one direction. Before iperf3 3.7 datagrams have a single sum: the rate of the sender, and
-    /// the losses.
+    /// Before iperf3 3.7 datagrams have a single sum: the rate of the sender, and the losses.
     fn new(sent: Option<&'a Sum>, received: Option<&'a Sum>, datagrams: Option<&'a Sum>) -> Self {
         let rate = |sum: Option<&Sum>| sum.and_then(|sum| sum.bits_per_second.0);
         let received_rate = |sum: &Sum| Some(sum.bits_per_second.0? * (1.0 - sum.lost_percent.0? / 100.0));

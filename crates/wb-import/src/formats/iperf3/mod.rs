@@ -18,10 +18,9 @@ use report::{Iperf3Report, ReportStart, error_message, parse_stream};
 const TEST: &str = "iperf3-json";
 const SUMMARY: &str = "a network, as iperf3 measured it";
 
-/// Parameters in a test's start, in addition to its axes. A value of 0 is unset; later versions have more parameters.
+/// Parameters in addition to the axes. A value of 0 is unset; later versions have more parameters.
 const PARAMS: [&str; 8] = ["omit", "duration", "bytes", "blocks", "tos", "target_bitrate", "fqrate", "gso"];
 
-/// The format.
 pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
     other_forms: &[(&["[ ID] Interval", "bits/sec"], "iperf3 --json")],
     ..FormatDefinition::json(
@@ -32,7 +31,6 @@ pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
     )
 });
 
-/// Parses reports, or the lines of one.
 fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let reports = match parse_stream(text)? {
         Some(report) => vec![report],
@@ -87,7 +85,7 @@ fn describe(cell: &mut ForeignCell, test: &BTreeMap<String, Value>, report: &Ipe
     }
 }
 
-/// Adds the description of the machine: the output of `uname -a` with system, host, release, version, machine.
+/// Adds the machine from the output of `uname -a`: system, host, release, version, machine.
 fn describe_machine(foreign: &mut ForeignResults, start: &ReportStart) {
     let words: Vec<&str> = start.system_info.split_whitespace().collect();
     if let [_, host, kernel, .., arch] = words[..] {

@@ -29,7 +29,6 @@ pub(super) struct ReportStart {
     pub(super) connecting_to: Option<Peer>,
     /// The client, in the report of a server.
     accepted_connection: Option<Value>,
-    /// The parameters of the test: protocol, streams, …
     pub(super) test_start: Option<BTreeMap<String, Value>>,
 }
 
@@ -59,7 +58,6 @@ pub(super) struct ReportEnd {
     pub(super) cpu: CpuUtilization,
 }
 
-/// Totals of the traffic in one direction.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Sum {
@@ -75,7 +73,7 @@ pub(super) struct Stream {
     pub(super) sender: Option<Sender>,
 }
 
-/// The sender of a stream, with round-trip times in microseconds: 0 if it is the remote side, missing for datagrams.
+/// Sender of a stream, with round-trip times in microseconds: 0 if it is the remote side, missing for datagrams.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Sender {
@@ -83,7 +81,7 @@ pub(super) struct Sender {
     pub(super) max_rtt: LenientNumber,
 }
 
-/// CPU utilization in percent of one CPU; `host` is the local side.
+/// CPU use in percent of one CPU; `host` is the local side.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct CpuUtilization {
@@ -92,12 +90,11 @@ pub(super) struct CpuUtilization {
 }
 
 impl Iperf3Report {
-    /// Whether a server wrote it, which does not learn what its client received, nor how busy it was: they are 0.
+    /// Whether a server wrote it, which does not learn what its client received, nor how busy it was: both are 0.
     pub(super) fn is_of_server(&self) -> bool {
         self.start.accepted_connection.is_some()
     }
 
-    /// Whether the report has traffic of both directions, as with `--bidir`.
     pub(super) fn is_bidirectional(&self) -> bool {
         let end = &self.end;
         [&end.sum_bidir_reverse, &end.sum_sent_bidir_reverse, &end.sum_received_bidir_reverse]
@@ -106,8 +103,8 @@ impl Iperf3Report {
     }
 }
 
-/// Deserializes the end of a report. From iperf3 3.7 to 3.10 the sums of both directions of `--bidir` have the same keys:
-/// the second ones are those of the traffic sent by the server.
+/// From iperf3 3.7 to 3.10 the sums of both directions of `--bidir` have the same keys; the second are those of the
+/// traffic sent by the server.
 fn deserialize_end<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReportEnd, D::Error> {
     struct EndVisitor;
     impl<'de> Visitor<'de> for EndVisitor {
@@ -133,16 +130,12 @@ fn deserialize_end<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReportE
     serde_json::from_value(Value::Object(deserializer.deserialize_map(EndVisitor)?)).map_err(D::Error::custom)
 }
 
-/// The message of an error that iperf3 printed as a line of text.
 pub(super) fn error_message(text: &str) -> Option<String> {
     text.lines().find_map(|line| line.trim().strip_prefix("iperf3: error - ")).map(str::to_owned)
 }
 
 /// Parses the lines of `--json-stream`, one event each, into a report; `None` if the first JSON object is not an event.
-/// Other lines are output of other programs.
-///
-/// # Errors
-/// If an event is malformed or has unexpected content. The last one may be truncated.
+/// Other lines are output of other programs. The last event may be truncated.
 pub(super) fn parse_stream(text: &str) -> Result<Option<Iperf3Report>, ReadError> {
     #[derive(Deserialize)]
     struct StreamEvent {
@@ -171,7 +164,6 @@ pub(super) fn parse_stream(text: &str) -> Result<Option<Iperf3Report>, ReadError
     Ok(Some(report))
 }
 
-/// Parses the content of the event in the line at `index`.
 fn parse_content<T: DeserializeOwned>(content: Value, index: usize) -> Result<T, ReadError> {
     let malformed = |error: serde_json::Error| ReadError::Malformed {
         format: super::FORMAT,

@@ -42,7 +42,6 @@ enum Sample {
     Figure(LenientNumber),
 }
 
-/// What an iteration, or an interval of one, transferred.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Transfer {
@@ -59,7 +58,6 @@ struct Baseline {
     results: Vec<LenientNumber>,
 }
 
-/// Whether a text is such a file, also if it is truncated later on.
 pub(super) fn is_benchmarks(text: &str) -> bool {
     text.contains("\"benchmarks\"") && text.contains("\"transportStack\"")
 }
@@ -98,7 +96,6 @@ pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
     Ok(results)
 }
 
-/// The scenario of a benchmark, by the names that the suite gave it.
 fn scenario(name: &str) -> Option<Scenario> {
     let name = name.to_ascii_lowercase();
     let scenarios =
@@ -106,7 +103,7 @@ fn scenario(name: &str) -> Option<Scenario> {
     scenarios.into_iter().find(|(word, _)| name.contains(word)).map(|(_, scenario)| scenario)
 }
 
-/// The figures of samples, in the unit with this factor to the base unit. An iteration without an end has its intervals.
+/// Figures in a unit with this factor to the base unit. An iteration without an end has its intervals.
 fn values(samples: &[Sample], scenario: Scenario, factor: f64) -> Vec<LenientNumber> {
     let is_final = |sample: &Sample| matches!(sample, Sample::Transfer(Transfer { r#type, .. }) if r#type == "final");
     let has_final = samples.iter().any(is_final);
@@ -121,7 +118,7 @@ fn values(samples: &[Sample], scenario: Scenario, factor: f64) -> Vec<LenientNum
     samples.iter().filter(|sample| !has_final || is_final(sample)).map(value).collect()
 }
 
-/// The row of an endpoint with itself, which is added if there is none.
+/// Row of an endpoint with itself, which is added if there is none.
 fn find_row<'a>(rows: &'a mut Vec<Row>, endpoint: &str, transport: &str) -> &'a mut Row {
     let name = format!("{endpoint} x {endpoint} ({transport})");
     let index = rows.iter().position(|row| row.name == name).unwrap_or_else(|| {

@@ -18,11 +18,9 @@ const TEST: &str = "peers";
 const SUMMARY: &str =
     "transfers and round trips between two implementations, as libp2p's performance suite measured them";
 
-/// Relative difference between a reported median and the median of its samples from which on they contradict each
-/// other.
+/// Relative difference from which on a reported median contradicts the median of its samples.
 const MEDIAN_TOLERANCE: f64 = 0.01;
 
-/// Converts results into cells.
 pub(super) fn judge(results: SuiteResults) -> ForeignResults {
     let SuiteResults { provenance, baselines, tests, findings, notes, is_partial, is_own } = results;
     let mut foreign = ForeignResults::default();
@@ -50,15 +48,15 @@ pub(super) fn judge(results: SuiteResults) -> ForeignResults {
     foreign
 }
 
-/// The highest rate of any baseline that passed.
+/// Highest rate of any baseline that passed.
 struct Ceiling {
     rate: f64,
     baseline: String,
 }
 
 impl Ceiling {
-    /// The highest rate that the samples of a baseline reach without outliers, in either direction. If its directions
-    /// contradict each other, the rate of the slower one.
+    /// From the highest rate that a baseline's samples reach without outliers, in either direction. If its directions
+    /// contradict each other, that of the slower one.
     fn new(baselines: &[Row]) -> Option<Self> {
         let rate_of = |row: &Row| {
             let [upload, download] = [0, 1].map(|index| row.figures[index].as_ref().and_then(highest_rate));
@@ -76,7 +74,6 @@ impl Ceiling {
     }
 }
 
-/// The highest rate within the whiskers.
 fn highest_rate(figures: &Figures) -> Option<f64> {
     let of_samples = Samples::new(&figures.values()).ok().map(|samples| {
         let fence = outliers(&samples).high_fence;
@@ -96,12 +93,11 @@ impl Row {
 }
 
 impl Figures {
-    /// The key of its samples in the file.
     fn list(&self) -> &'static str {
         if self.are_of_processes { "sampleMedians" } else { "samples" }
     }
 
-    /// The median of the samples, or the one of the file.
+    /// The median of the samples, or else the one in the file.
     fn typical(&self) -> Option<f64> {
         Samples::new(&self.values()).ok().map(|samples| samples.median()).or(self.median)
     }
@@ -224,7 +220,6 @@ impl RowJudge<'_> {
         samples
     }
 
-    /// Marks impossible samples of a scenario as invalid.
     fn reject_impossible(&self, scenario: Scenario, figures: &Figures, samples: &mut [(f64, ForeignSample)]) {
         if let Some(disorder) = disordered_quartiles(figures) {
             let only_statistics = figures.samples.is_empty();
@@ -264,13 +259,11 @@ impl RowJudge<'_> {
         asymmetric_rates(self.row.median(Scenario::Upload)?, self.row.median(Scenario::Download)?)
     }
 
-    /// Whether a scenario has the higher rate of both.
     fn is_faster(&self, scenario: Scenario) -> bool {
         let [upload, download] = [Scenario::Upload, Scenario::Download].map(|scenario| self.row.median(scenario));
         scenario.is_rate() && (scenario == Scenario::Upload) == (upload > download)
     }
 
-    /// What is notable about the figures of a scenario that are not invalid.
     fn scenario_findings(&self, scenario: Scenario, figures: &Figures) -> Vec<String> {
         let name = scenario.name();
         let mut findings = Vec::new();
@@ -298,7 +291,6 @@ impl RowJudge<'_> {
     }
 }
 
-/// The samples of a scenario that the suites do not have.
 fn further_samples(location: &str, name: &str, is_rate: bool, figures: &Figures) -> Vec<ForeignSample> {
     let metric = if is_rate {
         Metric::throughput(name, Scenario::Upload.unit()).primary()
@@ -315,14 +307,12 @@ fn further_samples(location: &str, name: &str, is_rate: bool, figures: &Figures)
     figures.samples.iter().map(sample).collect()
 }
 
-/// Marks a sample, with an explanation after the figures.
 fn reject(sample: &mut ForeignSample, found: Option<Implausibility>, explanation: &str) {
     if let Some(found) = found {
         sample.reject(found.rule.gate(), format!("{}{explanation}", found.figures));
     }
 }
 
-/// The metric of a scenario.
 fn metric(scenario: Scenario) -> Metric {
     if scenario.is_rate() {
         Metric::throughput(scenario.name(), scenario.unit()).primary()
@@ -353,8 +343,8 @@ fn only_sample(scenario: Scenario, figures: &Figures, median: f64, base: &str) -
     sample
 }
 
-/// Whether min and max are within 1.5 interquartile ranges of the quartiles: the last samples there. Some programs print
-/// the extremes instead.
+/// Whether min and max are within 1.5 interquartile ranges of the quartiles, as the last samples there. Some programs
+/// print the extremes instead.
 fn ends_at_whiskers(figures: &Figures) -> bool {
     let Figures { min: Some(min), q1: Some(q1), q3: Some(q3), max: Some(max), resolution, .. } = *figures else {
         return false;
@@ -363,7 +353,6 @@ fn ends_at_whiskers(figures: &Figures) -> bool {
     min >= q1 - reach && max <= q3 + reach
 }
 
-/// Quartiles that are not in ascending order.
 fn disordered_quartiles(figures: &Figures) -> Option<String> {
     let named = [
         ("min", figures.min),

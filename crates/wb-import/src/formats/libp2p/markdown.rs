@@ -9,13 +9,11 @@ use wb_peers::plausibility::{format_time, unit_factor};
 use super::{Figures, PLAUSIBLE_ROUND_TRIP, Pair, Row, Scenario, SuiteResults, written_resolution};
 use crate::ReadError;
 
-/// Whether a text is such a file, by the headings of its tables.
 pub(super) fn is_markdown(text: &str) -> bool {
     text.lines().any(|line| heading(line).is_some_and(|title| Table::new(title).is_some()))
         || text.lines().any(|line| line.trim() == "## Box Plot Statistics")
 }
 
-/// A table of figures, in a unit according to its heading.
 #[derive(Debug, Clone, PartialEq)]
 struct Table {
     scenario: Scenario,
@@ -23,7 +21,7 @@ struct Table {
 }
 
 impl Table {
-    /// The table below a heading, such as `Upload Throughput (Gbps)`.
+    /// The table below a heading such as `Upload Throughput (Gbps)`.
     fn new(title: &str) -> Option<Self> {
         let (name, unit) = title.strip_suffix(')')?.rsplit_once(" (")?;
         let scenario = match name {
@@ -36,10 +34,8 @@ impl Table {
     }
 }
 
-/// Where in the file a line is.
 enum Section {
     Figures(Table),
-    /// Below the name of a row.
     Named(String),
     Other,
 }
@@ -47,17 +43,13 @@ enum Section {
 #[derive(Default)]
 struct Parser {
     results: SuiteResults,
-    /// Names and statuses, in the order of the file.
     statuses: Vec<(String, String)>,
-    /// Causes by name.
     causes: BTreeMap<String, String>,
-    /// Rows by name, with the figures of each table as written.
+    /// By name, with the figures of each table as written.
     rows: Vec<(String, [Option<Figures>; 3])>,
-    /// The last row of each name.
+    /// Last row of each name.
     index: BTreeMap<String, usize>,
-    /// The unit of each table.
     units: [Option<String>; 3],
-    /// Names of the columns of the current table.
     columns: Vec<String>,
 }
 
@@ -86,13 +78,12 @@ pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
     parser.finish()
 }
 
-/// The title of a heading of any level.
 fn heading(line: &str) -> Option<&str> {
     let title = line.trim_end().trim_start_matches('#');
     (line.starts_with('#') && title.starts_with(' ')).then(|| title.trim())
 }
 
-/// The cells of a line of a table, which end at a `|` without a backslash.
+/// Splits a line of a table at each `|` without a backslash.
 fn table_cells(line: &str) -> Option<Vec<String>> {
     let line = line.trim().strip_prefix('|')?;
     let mut cells = vec![String::new()];
@@ -109,7 +100,7 @@ fn table_cells(line: &str) -> Option<Vec<String>> {
     Some(cells.iter().map(|cell| unescape(cell.trim())).collect())
 }
 
-/// A text without the backslashes in front of special characters.
+/// Removes the backslashes in front of special characters.
 fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -127,7 +118,6 @@ fn key_value(line: &str) -> Option<(&str, &str)> {
     Some((key.trim_matches('*').trim(), value.trim_start_matches('*').trim()))
 }
 
-/// The name of a property as provenance.
 fn provenance_name(key: &str) -> Option<&'static str> {
     Some(match key.to_ascii_lowercase().as_str() {
         "test pass" => "test pass",
@@ -292,7 +282,6 @@ impl Parser {
 }
 
 impl SuiteResults {
-    /// Adds a row with its status and cause.
     fn add_row(
         &mut self,
         is_baseline: bool,
@@ -315,7 +304,7 @@ impl SuiteResults {
     }
 }
 
-/// The factor to nanoseconds of the table of latencies, and what is wrong with its heading. The suite's heading says
+/// Factor of the table of latencies to nanoseconds, and what is wrong with its heading. The suite's heading says
 /// seconds, and its endpoints print milliseconds.
 fn latency_unit(declared: f64, medians: &[f64]) -> (f64, Option<String>) {
     const SECONDS: f64 = 1e9;
@@ -342,7 +331,6 @@ fn latency_unit(declared: f64, medians: &[f64]) -> (f64, Option<String>) {
 }
 
 impl Figures {
-    /// The figure in a column of a table.
     fn field(&mut self, column: &str) -> &mut Option<f64> {
         match column {
             "min" => &mut self.min,

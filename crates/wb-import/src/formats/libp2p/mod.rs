@@ -21,11 +21,9 @@ use crate::format::{Format, FormatDefinition};
 /// Plausible round trips between two programs on one host or in one network, in seconds.
 const PLAUSIBLE_ROUND_TRIP: (f64, f64) = (1e-6, 10.0);
 
-/// The format.
 pub(crate) const FORMAT: Format =
     Format::new(&FormatDefinition::json("libp2p", 1, is_suite_results, |text, _| read(text)));
 
-/// Parses a file.
 fn read(text: &str) -> Result<ForeignResults, ReadError> {
     let results = match text {
         _ if markdown::is_markdown(text) => markdown::parse(text)?,
@@ -35,63 +33,53 @@ fn read(text: &str) -> Result<ForeignResults, ReadError> {
     judgement::judge(results).require_cells("results")
 }
 
-/// Whether a text is one of these files, also if it is truncated later on.
 pub(crate) fn is_suite_results(text: &str) -> bool {
     markdown::is_markdown(text) || benchmarks::is_benchmarks(text) || yaml::is_yaml(text)
 }
 
-/// The content of a file.
 #[derive(Debug, Default)]
 struct SuiteResults {
-    /// Circumstances: test pass, times, platform.
+    /// Test pass, times, platform.
     provenance: Vec<(&'static str, String)>,
     baselines: Vec<Row>,
     tests: Vec<Row>,
-    /// What the whole file is marked with.
     findings: Vec<(Scenario, String)>,
-    /// What was skipped.
     notes: Vec<String>,
     /// Whether a row may lack scenarios, because each was requested apart.
     is_partial: bool,
-    /// Whether this program wrote the file, which has judged the figures already.
+    /// Whether this program wrote the file; it has judged the figures already.
     is_own: bool,
 }
 
-/// A pair of endpoints with what they used.
 #[derive(Debug)]
 struct Row {
-    /// Its location in the file.
     location: String,
-    /// Its name: `DIALER x LISTENER (TRANSPORT, …)`.
+    /// `DIALER x LISTENER (TRANSPORT, …)`.
     name: String,
     pair: Pair,
     /// `pass`, `fail`, or none in the file.
     status: Option<String>,
-    /// Why it did not pass, which only this program's own files have.
+    /// Why it did not pass; only in this program's own files, like `gate` and `further`.
     cause: Option<String>,
-    /// The gate that its figures did not pass, which only those files have.
     gate: Option<Gate>,
-    /// Figures of further scenarios, likewise, with their names and whether they are rates.
+    /// Further scenarios, with their names and whether they are rates.
     further: Vec<(String, bool, Figures)>,
-    /// The figures of each scenario; `None` if they are null.
+    /// `None` if they are null.
     figures: [Option<Figures>; 3],
     /// Whether such rows have figures in this kind of file.
     has_figures: bool,
 }
 
-/// Two endpoints with what they used.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Pair {
     dialer: String,
     listener: String,
-    /// Names and values of the axes that apply.
     axes: Vec<(String, String)>,
 }
 
-/// The axes of the suites, in the order of names.
+/// Axes of the suites, in the order of names.
 const AXES: [&str; 3] = ["transport", "security", "muxer"];
 
-/// What an iteration measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scenario {
     Upload,
@@ -99,10 +87,9 @@ enum Scenario {
     RoundTrip,
 }
 
-/// The figures of a scenario, in bytes per second or in nanoseconds.
+/// Figures of a scenario, in bytes per second or in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Figures {
-    /// The requested number of iterations.
     iterations: Option<f64>,
     min: Option<f64>,
     q1: Option<f64>,
@@ -112,18 +99,16 @@ struct Figures {
     outliers: Option<f64>,
     /// In the order of the file, with their positions.
     samples: Vec<(usize, f64)>,
-    /// What disturbed samples, by their positions.
     disturbances: BTreeMap<usize, Vec<String>>,
     /// Whether each sample is the median of the iterations of a process, rather than an iteration.
     are_of_processes: bool,
-    /// The smallest difference that the file's numbers show.
+    /// Smallest difference that the file's numbers show.
     resolution: f64,
 }
 
 impl Scenario {
     const ALL: [Self; 3] = [Self::Upload, Self::Download, Self::RoundTrip];
 
-    /// Its name as a metric.
     fn name(self) -> &'static str {
         match self {
             Self::Upload => "upload",
@@ -132,7 +117,6 @@ impl Scenario {
         }
     }
 
-    /// Its key in the file.
     fn key(self) -> &'static str {
         match self {
             Self::RoundTrip => "latency",
@@ -144,12 +128,11 @@ impl Scenario {
         self != Self::RoundTrip
     }
 
-    /// The base unit of its figures.
     fn unit(self) -> &'static str {
         if self.is_rate() { "B/s" } else { "ns" }
     }
 
-    /// The factor from a unit of the suites to the base unit; none for an unknown one.
+    /// Factor from a unit of the suites to the base unit; none for an unknown one.
     fn factor(self, unit: &str) -> Option<f64> {
         let unit = unit.trim().to_ascii_lowercase();
         let rates =
@@ -161,7 +144,6 @@ impl Scenario {
 }
 
 impl Figures {
-    /// Whether it has any.
     fn is_empty(&self) -> bool {
         self.samples.is_empty() && self.median.is_none()
     }
@@ -185,14 +167,13 @@ impl Figures {
         }
     }
 
-    /// The values of the samples.
     fn values(&self) -> Vec<f64> {
         self.samples.iter().map(|(_, value)| *value).collect()
     }
 }
 
 impl Pair {
-    /// Parses a name: `DIALER x LISTENER (TRANSPORT, SECURITY, MUXER)`.
+    /// Parses `DIALER x LISTENER (TRANSPORT, SECURITY, MUXER)`.
     fn parse(name: &str) -> Option<Self> {
         let (ids, values) = name.trim().strip_suffix(')')?.rsplit_once(" (")?;
         let (dialer, listener) = ids.split_once(" x ")?;

@@ -21,7 +21,7 @@ struct ResultsFile {
     baseline_results: Option<Vec<Entry>>,
     #[serde(default)]
     test_results: Option<Vec<Entry>>,
-    /// In this program's own files.
+    /// Only in this program's own files.
     weighbridge: Option<serde::de::IgnoredAny>,
 }
 
@@ -68,22 +68,22 @@ struct Entry {
     secure_channel: LenientText,
     #[serde(default)]
     muxer: LenientText,
-    /// Further axes, which only this program's own files have.
+    /// Further axes, only in this program's own files.
     #[serde(default)]
     axes: BTreeMap<String, LenientText>,
     #[serde(default)]
     status: LenientText,
     #[serde(default)]
     cause: LenientText,
-    /// The failed check of figures that are impossible, which only this program's own files have.
+    /// Failed check of impossible figures, only in this program's own files.
     #[serde(default)]
     gate: LenientText,
     #[serde(default)]
     scenarios: BTreeMap<String, Statistics>,
-    /// The median of the iterations of each process, by scenario; likewise.
+    /// Median of the iterations of each process, by scenario; likewise.
     #[serde(default)]
     sample_medians: BTreeMap<String, Vec<LenientNumber>>,
-    /// The disturbances of processes, by scenario and position among those medians; likewise.
+    /// Disturbances of processes, by scenario and position among those medians; likewise.
     #[serde(default)]
     disturbances: BTreeMap<String, BTreeMap<usize, Vec<String>>>,
     upload: Option<Statistics>,
@@ -108,17 +108,14 @@ struct Statistics {
     #[serde(default)]
     outliers: Outliers,
     samples: Option<Vec<LenientNumber>>,
-    /// The median of the iterations of each process, from the entry.
     #[serde(skip)]
     sample_medians: Option<Vec<LenientNumber>>,
-    /// What disturbed them, likewise.
     #[serde(skip)]
     disturbances: BTreeMap<usize, Vec<String>>,
     #[serde(default)]
     unit: LenientText,
 }
 
-/// The outliers, or their number.
 #[derive(Deserialize, Default)]
 #[serde(untagged)]
 enum Outliers {
@@ -128,7 +125,7 @@ enum Outliers {
     Unknown,
 }
 
-/// A scalar as text; empty for null and what is no scalar.
+/// A scalar as text; empty for null and everything else.
 #[derive(Debug, Default)]
 struct LenientText(String);
 
@@ -157,7 +154,6 @@ impl LenientText {
     }
 }
 
-/// Whether a text is such a file, by its keys at the start of a line.
 pub(super) fn is_yaml(text: &str) -> bool {
     let has = |key: &str| text.lines().any(|line| line.starts_with(key));
     has("testResults:") || has("baselineResults:") || (has("metadata:") && text.contains("totalBaselines:"))
@@ -204,7 +200,6 @@ pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
     Ok(results)
 }
 
-/// The resolution in which a file writes rates and latencies.
 #[derive(Clone, Copy)]
 struct Resolution {
     rate: f64,
@@ -212,7 +207,7 @@ struct Resolution {
 }
 
 impl Resolution {
-    /// The finest resolution of the medians, by the scenario that they follow.
+    /// Finest resolution of the medians, by the scenario that they follow.
     fn new(text: &str) -> Self {
         let mut found = Self { rate: 1.0, latency: 1.0 };
         let mut is_latency = false;

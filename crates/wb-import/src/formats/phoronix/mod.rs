@@ -15,7 +15,7 @@ use crate::naming::{mask_secrets, slug, test_name};
 use crate::{ReadError, xml};
 use wb_model::lenient_number::parse_number;
 
-/// Circumstance of a cell: the identifier of its system.
+/// Name under which a cell's provenance has the identifier of its system.
 const SYSTEM: &str = "system";
 
 #[derive(Deserialize)]
@@ -61,14 +61,12 @@ struct Data {
 struct Entry {
     identifier: String,
     value: String,
-    /// The value of each run, separated by colons.
+    /// Value of each run, separated by colons.
     raw_string: String,
-    /// Further attributes as JSON.
     #[serde(rename = "JSON")]
     attributes: String,
 }
 
-/// The format.
 pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
     system_properties: &["system", "hardware"],
     encode: |text| Some(format!(">{}<", quick_xml::escape::escape(text))),
@@ -80,7 +78,6 @@ pub(crate) const FORMAT: Format = Format::new(&FormatDefinition {
     )
 });
 
-/// Parses a file: all its systems, or the requested one.
 fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults, ReadError> {
     let suite: Suite = xml::parse(text).map_err(|reason| ReadError::Malformed { format: FORMAT, reason })?;
     let mut systems: Vec<&str> = Vec::new();
@@ -134,7 +131,6 @@ fn read(text: &str, requested: Option<&str>) -> Result<ForeignResults, ReadError
     foreign.require_cells("results")
 }
 
-/// Adds the descriptions of the run and of its machines.
 fn describe(foreign: &mut ForeignResults, suite: &Suite, systems: &[&str]) {
     foreign.add_provenance("Phoronix Test Suite", Some(&suite.generated.test_client));
     if !suite.generated.title.is_empty() {
@@ -154,7 +150,6 @@ impl Suite {
         self.systems.iter().find(|system| system.identifier == name)
     }
 
-    /// Circumstances of the results of a system.
     fn system_provenance(&self, name: &str) -> BTreeMap<String, String> {
         let mut all = vec![(SYSTEM, name)];
         if let Some(system) = self.system(name) {
@@ -168,7 +163,6 @@ impl Suite {
 }
 
 impl TestResult {
-    /// Creates a cell without samples.
     fn cell(&self, secrets: &mut Vec<(String, String)>) -> ForeignCell {
         let (test, version) = self.test();
         let mut cell = ForeignCell::new(test, format!("{}, as the Phoronix Test Suite measured it", self.subject()));
@@ -192,13 +186,12 @@ impl TestResult {
         cell
     }
 
-    /// Name of the test for display, the same for all its results.
+    /// Name for display, the same for all results of the test.
     fn subject(&self) -> String {
         if self.identifier.is_empty() { self.title.clone() } else { self.base().0.to_owned() }
     }
 
-    /// Test and version: `pts/openssl-3.1.0` is the test `openssl`, version 3.1. The last number does not affect
-    /// figures.
+    /// `pts/openssl-3.1.0` is the test `openssl`, version 3.1. The last number does not affect figures.
     fn test(&self) -> (TestName, Option<String>) {
         let (name, version) = self.base();
         let version = version.map(|version| version.splitn(3, '.').take(2).collect::<Vec<_>>().join("."));
@@ -214,7 +207,7 @@ impl TestResult {
         }
     }
 
-    /// Its metric. Times are latencies; other metrics that are better lower are resources.
+    /// Times are latencies; other metrics that are better lower are resources.
     fn metric(&self) -> Metric {
         let (unit, is_time) = match self.scale.as_str() {
             "Seconds" | "seconds" | "Second" | "s" => ("s", true),
@@ -238,7 +231,7 @@ impl TestResult {
 }
 
 impl Entry {
-    /// Its runs as samples; a single sample with the overall value if the file has no runs. A failed test has no value.
+    /// A sample for each run; one with the overall value if the file has no runs. A failed test has no value.
     fn samples(&self, location: &str, result: &TestResult) -> Vec<ForeignSample> {
         let sample = |run: usize, text: &str| {
             let mut sample = ForeignSample::at(format!("{location}/{run}"));
@@ -273,15 +266,13 @@ impl Entry {
         samples
     }
 
-    /// The Test Suite's own message of a failure.
     fn error(&self) -> Option<String> {
         let attributes: Value = serde_json::from_str(&self.attributes).ok()?;
         let message = attributes.get("error")?.as_str()?.split_whitespace().collect::<Vec<_>>().join(" ");
         (!message.is_empty()).then_some(message)
     }
 
-    /// Whether the value is none of the values that the Test Suite computes from runs: an average, the lowest or the
-    /// highest.
+    /// Whether the value is none that the Test Suite computes from runs: an average, the lowest or the highest.
     fn is_contradiction(&self, runs: &[&str]) -> bool {
         let values: Result<Vec<f64>, String> = runs.iter().map(|run| parse_number(run)).collect();
         let (Ok(value), Ok(mut values)) = (parse_number(&self.value), values) else { return false };
@@ -296,7 +287,7 @@ impl Entry {
         [lowest, highest, median].iter().chain(&means).all(|computed| differs(value, *computed, rounding))
     }
 
-    /// How much its value and its runs may be rounded together.
+    /// How much the value and its runs may be rounded together.
     fn rounding(&self, runs: &[&str]) -> f64 {
         let unit = |text: &str| {
             let decimals = text.trim().split_once(['.', ',']).map_or(0, |(_, decimals)| decimals.len());
@@ -306,7 +297,7 @@ impl Entry {
     }
 }
 
-/// Whether two values differ by more than their rounding, and by 1 %. A mean of logarithms may be no number.
+/// Whether values differ by more than the rounding, and by 1 %. A mean of logarithms may be no number.
 fn differs(value: f64, computed: f64, rounding: f64) -> bool {
     let difference = (value - computed).abs();
     difference.is_nan() || difference > rounding.max(0.01 * computed.abs())

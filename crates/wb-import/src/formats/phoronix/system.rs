@@ -12,10 +12,9 @@ use wb_sys::environment::tools::ToolVersion;
 
 use crate::foreign::ForeignMachine;
 
-/// The section of the environment with what the file says of the system and this program does not record.
+/// Section of the environment with everything that this program does not record itself.
 const OTHERS: &str = "phoronix";
 
-/// A system of a file.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(super) struct System {
@@ -25,13 +24,12 @@ pub(super) struct System {
     /// `OS: Debian 12, Kernel: 6.1.0-9 (x86_64)`.
     pub(super) software: String,
     pub(super) time_stamp: String,
-    /// Further properties as JSON: `{"kernel-extra-details": "Transparent Huge Pages: madvise"}`.
+    /// Such as `{"kernel-extra-details": "Transparent Huge Pages: madvise"}`.
     #[serde(rename = "JSON")]
     attributes: String,
 }
 
 impl System {
-    /// The release of its kernel.
     pub(super) fn kernel(&self) -> &str {
         part(&self.software, "Kernel").map_or("", |kernel| split_architecture(kernel).0)
     }
@@ -54,7 +52,7 @@ impl System {
     }
 }
 
-/// The parts of a description of hardware or software, in which values may have commas, too.
+/// Parts of a description of hardware or software, in which values may have commas, too.
 fn parts(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = text.trim();
     std::iter::from_fn(move || {
@@ -70,12 +68,11 @@ fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     parts(text).find(|(other, _)| *other == name).map(|(_, value)| value)
 }
 
-/// Release and architecture of a kernel: `6.1.0-9-amd64 (x86_64)`.
+/// Splits `6.1.0-9-amd64 (x86_64)`.
 fn split_architecture(kernel: &str) -> (&str, &str) {
     kernel.split_once(" (").map_or((kernel, ""), |(release, arch)| (release, arch.trim_end_matches(')')))
 }
 
-/// A machine while it is being read.
 #[derive(Default)]
 struct Description {
     facts: Facts,
@@ -84,7 +81,6 @@ struct Description {
 }
 
 impl Description {
-    /// A part of the hardware or software.
     fn add_part(&mut self, name: &str, value: &str) {
         let text = || Some(value.to_owned());
         match name {
@@ -130,7 +126,6 @@ impl Description {
         }
     }
 
-    /// A further property.
     fn add_attribute(&mut self, name: &str, value: &str) {
         let cpu = &mut self.environment.cpu;
         match name {
@@ -182,13 +177,13 @@ impl Description {
     }
 }
 
-/// Devices that are joined by ` + `, by number: `disk`, `disk-2`.
+/// Devices joined by ` + `, numbered: `disk`, `disk-2`.
 fn numbered<'a>(name: &'a str, value: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
     let name = move |number: usize| if number == 0 { name.to_owned() } else { format!("{name}-{}", number + 1) };
     value.split(" + ").enumerate().map(move |(number, model)| (name(number), model.trim().to_owned()))
 }
 
-/// A size of memory: `8GB`, `8192MB`, `12 x 16 GB DDR4-2666MT/s`, `1 x 16GB + 2 x 8GB`.
+/// Parses `8GB`, `8192MB`, `12 x 16 GB DDR4-2666MT/s`, `1 x 16GB + 2 x 8GB`.
 fn memory(text: &str) -> Option<Bytes> {
     let module = |text: &str| -> Option<u64> {
         let (count, size) = text.split_once(" x ").unwrap_or(("1", text));
@@ -205,7 +200,7 @@ fn memory(text: &str) -> Option<Bytes> {
     text.split(" + ").map(module).try_fold(0_u64, |sum, size| sum.checked_add(size?)).map(Bytes)
 }
 
-/// A driver with its governor: `intel_pstate powersave (EPP: performance)`.
+/// Parses `intel_pstate powersave (EPP: performance)`: driver, governor and details.
 fn policy(text: &str) -> FrequencyPolicy {
     let (governor, details) = text.split_once(" (").unwrap_or((text, ""));
     let (driver, governor) =

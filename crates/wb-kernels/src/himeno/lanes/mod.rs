@@ -1,5 +1,5 @@
-//! Vectors of `f32` of one width, one type per instruction set. The stencil is written once over
-//! [`Lanes`]; each width becomes its own machine code.
+//! Vectors of `f32` of one width, one type per instruction set. The stencil is written once over [`Lanes`]; each width
+//! becomes its own machine code.
 
 pub(super) mod scalar;
 #[cfg(target_arch = "x86_64")]
@@ -8,10 +8,9 @@ pub(super) mod x86;
 /// A vector of `f32`.
 ///
 /// # Safety
-/// Every method may be called only where the CPU has the instruction set of the implementation,
-/// and pointers must be valid for [`Lanes::N`] elements.
+/// Every method may be called only where the CPU has the instruction set of the implementation, and pointers must be
+/// valid for [`Lanes::N`] elements.
 pub(super) unsafe trait Lanes: Copy {
-    /// Number of elements.
     const N: usize;
     /// The next narrower vector, for the remainder of a row. `Self` for one lane.
     type Narrower: Lanes;

@@ -1,5 +1,5 @@
-//! Vectors of 64-bit words of one width, one type per instruction set. A word is an `i64` or the
-//! bits of an `f64`, as the operation takes it.
+//! Vectors of 64-bit words of one width, one type per instruction set. A word is an `i64` or the bits of an `f64`, as
+//! the operation takes it.
 
 pub(super) mod scalar;
 #[cfg(target_arch = "x86_64")]
@@ -24,9 +24,7 @@ pub(super) unsafe trait Words: Copy {
 
     /// Integer sum, wrapping.
     unsafe fn add_integer(self, other: Self) -> Self;
-    /// Floating-point sum.
     unsafe fn add_floating(self, other: Self) -> Self;
-    /// Floating-point product.
     unsafe fn mul_floating(self, other: Self) -> Self;
     /// `self × factor + term`, fused if the instruction set supports it.
     unsafe fn mul_add_floating(self, factor: Self, term: Self) -> Self;

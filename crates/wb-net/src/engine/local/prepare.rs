@@ -255,7 +255,6 @@ impl PreparedRun {
         }
     }
 
-    /// Continues to set up the links without waiting; returns whether all are.
     pub(super) fn continue_setup(&mut self) -> Result<bool, EngineError> {
         let mut complete = true;
         for strand in self.groups.iter_mut().flatten().flat_map(|entry| &mut entry.strands) {
@@ -264,7 +263,6 @@ impl PreparedRun {
         Ok(complete)
     }
 
-    /// Starts the executors' threads.
     pub(super) fn spawn_executors(&mut self, engine: &Sender<EngineInput>) {
         for (number, groups) in std::mem::take(&mut self.groups).into_iter().enumerate() {
             let signals = groups

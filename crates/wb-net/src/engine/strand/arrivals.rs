@@ -14,8 +14,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Adds a datagram's times: the jitter is the estimate of RFC 3550, section 6.4.1 and appendix A.8, in which the
-    /// offset of the clocks cancels out.
+    /// Adds a datagram's times. Jitter as in RFC 3550, 6.4.1 and A.8: the offset of the clocks cancels out.
     pub(super) fn record_times(&mut self, sent: Nanos, arrived: Nanos) {
         let transit = arrived.wrapping_sub(sent) as i64;
         if let Some(last) = self.transit.replace(transit) {

@@ -20,12 +20,10 @@ pub(super) struct OpenConnection {
     pub(super) transport: Box<dyn Transport>,
     pub(super) is_connector: bool,
     pub(super) datagrams: bool,
-    /// Whether its datagrams carry a header with the sender's position.
     pub(super) has_headers: bool,
     /// Bytes, or datagrams.
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// When the last datagram arrived.
     pub(super) last_received: Nanos,
     /// The numbered datagrams that arrived in this transaction.
     pub(super) arrivals: Arrivals,
@@ -41,7 +39,7 @@ impl OpenConnection {
         ConnectionTotals { host, ordinal, datagrams, sent, received }
     }
 
-    /// Records when a numbered datagram arrived, at which position instead of the expected one.
+    /// Records the arrival of a numbered datagram at the `actual` position.
     #[inline]
     pub(super) fn record_arrival(
         &mut self,
@@ -70,7 +68,7 @@ impl OpenConnection {
 }
 
 impl Strand {
-    /// Kernel statistics of all connections.
+    /// Kernel statistics of all connections, including closed ones.
     pub(in crate::engine) fn info(&self) -> ConnectionInfo {
         self.open.iter().fold(self.closed_info, |mut sum, open| {
             sum.add(&open.transport.info());
@@ -301,7 +299,6 @@ fn no_link_end() -> StepResult {
     StepResult::Failed(io_error(ErrorKind::NotConnected, "no address was exchanged for this connection"))
 }
 
-/// The connection that a flowop uses.
 #[inline]
 pub(super) fn find_connection<'a>(
     open: &'a mut VecDeque<OpenConnection>,

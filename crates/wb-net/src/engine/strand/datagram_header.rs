@@ -5,7 +5,6 @@
 
 use crate::engine::clock::Nanos;
 
-/// The position of a sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DatagramHeader {
     pub(super) transaction: u8,

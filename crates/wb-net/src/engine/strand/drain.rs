@@ -14,11 +14,9 @@ use crate::transport::{Intent, WaitCondition};
 /// A stream connection is given up after this long without progress, in nanoseconds.
 const DRAIN_TIMEOUT: Nanos = 5_000_000_000;
 
-/// The options of a non-blocking receive.
 const NON_BLOCKING_MESSAGE: Message =
     Message { non_blocking: true, ..Message::new(MessageSize::Fixed(1), SyscallFamily::SendRecv) };
 
-/// The progress of draining a strand's connections.
 #[derive(Debug, Default)]
 pub(super) struct DrainState {
     /// The other side's totals, by host and ordinal.
@@ -30,7 +28,6 @@ pub(super) struct DrainState {
 }
 
 impl Strand {
-    /// Totals of this strand's connections.
     pub(in crate::engine) fn totals(&self) -> StrandTotals {
         // Connections are numbered from 1; 0 stands for all closed ones together.
         let closed = self.closed_datagrams.iter().zip(0..).filter_map(|(moved, host)| {

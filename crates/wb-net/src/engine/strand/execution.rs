@@ -7,7 +7,6 @@ use crate::language::FlowopAction;
 use crate::transport::WaitCondition;
 
 impl Strand {
-    /// Begins or continues an execution.
     #[inline]
     pub(super) fn execute(&mut self, flowop: &FlowopPlan, context: &mut StrandContext<'_>) -> StepResult {
         // Messages are paced where a transfer begins.

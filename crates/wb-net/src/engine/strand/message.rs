@@ -185,7 +185,6 @@ impl Strand {
         true
     }
 
-    /// Begins a message, or continues the current one.
     #[inline]
     fn begin_message(
         &mut self,
@@ -210,7 +209,6 @@ impl Strand {
         }
     }
 
-    /// Number of bytes that this execution moves.
     #[inline]
     fn target_size(&self, flowop: &FlowopPlan, message: &Message) -> usize {
         match (flowop.executions, message.size) {
@@ -228,8 +226,7 @@ impl Strand {
         }
     }
 
-    /// Handles a system call that returned no message: because none is there, because of a signal, or because it
-    /// failed.
+    /// Handles a system call that returned no message: none is there, a signal interrupted it, or it failed.
     #[cold]
     fn handle_interruption(
         &mut self,

@@ -39,7 +39,6 @@ use crate::transport::link::LinkEnd;
 use crate::transport::watched_connection::WatchedConnection;
 use crate::transport::{ConnectionInfo, Intent, Transport, WaitCondition};
 
-/// A strand of a group.
 pub(super) struct Strand {
     pub(super) index: u32,
     side: Side,
@@ -51,7 +50,6 @@ pub(super) struct Strand {
     files: FileLists,
     /// Open connections, in the order in which they were opened.
     open: VecDeque<OpenConnection>,
-    /// Connections opened so far, by host.
     opened: Vec<u32>,
     position: StrandPosition,
     /// When it learned that the other side has finished the transaction.
@@ -61,18 +59,13 @@ pub(super) struct Strand {
     operation: StrandOperation,
     now: Nanos,
     own_thread: bool,
-    /// Kernel statistics of closed connections.
     closed_info: ConnectionInfo,
     /// Datagrams of closed connections, by host: sent and received; none if no such connection was closed.
     closed_datagrams: Vec<Option<(u64, u64)>>,
-    /// Its connection, if the engine's thread observes it.
     pub(super) watched: Option<Arc<WatchedConnection>>,
-    /// State of draining after a transaction.
     drain: DrainState,
-    /// Changes whenever a connection is opened or closed.
     generation: u64,
     prepared: Nanos,
-    /// Whether it has begun its first transaction.
     has_begun: bool,
     /// Whether a transaction ended before its last iteration, by a time limit or because the other side ended it.
     ended_early: bool,
@@ -83,11 +76,9 @@ pub(super) struct Strand {
 /// Flags by which other threads stop or finish a running strand.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
-    /// Abort.
     pub(super) stop: AtomicBool,
     /// The other side has finished: end when nothing more can arrive.
     pub(super) finish: AtomicBool,
-    /// The other side's totals, for `finish`.
     pub(super) peer_totals: std::sync::Mutex<Option<StrandTotals>>,
 }
 
@@ -99,41 +90,32 @@ pub(super) struct StrandContext<'a> {
     pub(super) latencies: &'a mut LatencyBuffer,
     pub(super) raw: Option<&'a mut RawLog>,
     pub(super) counters: Option<&'a mut PerfCounters>,
-    /// Whether CPU time is measured around each execution.
     pub(super) measure_cpu: bool,
-    /// Whether latencies are recorded.
     pub(super) record: bool,
 }
 
-/// How a strand's advance ended.
 #[derive(Debug)]
 pub(super) enum StrandStatus {
-    /// It waits for a condition.
     Wait(WaitCondition),
     /// It could continue, but lets other strands run.
     Yield,
-    /// It has finished the transaction.
     Ended,
     Failed(EngineError),
 }
 
-/// The position of a strand in its group's transactions.
 #[derive(Debug, Clone, Copy, Default)]
 struct StrandPosition {
     transaction: usize,
-    /// Whether the transaction belongs to the data phase.
     is_data_phase: bool,
     round: u64,
     flowop: usize,
     execution: u64,
-    /// Start of the transaction.
     began: Nanos,
     /// End of the transaction's window.
     end: Option<Nanos>,
     round_began: Nanos,
     /// Intended start of this round, given by the rate.
     round_intended: Nanos,
-    /// Whether a round has begun and not ended.
     is_round_open: bool,
     /// Whether a flowop of this round has failed, or a datagram was lost.
     round_failed: bool,
@@ -155,9 +137,7 @@ struct StrandPosition {
 
 /// The operation that a strand has begun and not finished.
 enum StrandOperation {
-    /// None: the next execution has not begun.
     Idle,
-    /// Waiting for the time that a rate sets.
     Pacing,
     Message(MessageTransfer),
     File {
@@ -165,12 +145,10 @@ enum StrandOperation {
         picks: Vec<SelectedFile>,
         offset: u64,
     },
-    /// Establishing a connection.
     Connecting {
         began: Nanos,
         transport: Box<dyn Transport>,
     },
-    /// Waiting for an incoming connection.
     Accepting {
         began: Nanos,
     },
@@ -184,30 +162,17 @@ enum StrandOperation {
         began: Nanos,
         open: OpenConnection,
     },
-    /// Thinking: doing nothing until a point in time.
     Thinking {
         began: Nanos,
         until: Nanos,
     },
 }
 
-/// The result of a step of an execution.
 enum StepResult {
-    /// The execution is complete, with this many messages and bytes.
-    Done {
-        messages: u64,
-        began: Nanos,
-        intended: Option<Nanos>,
-        sent: u64,
-        received: u64,
-    },
-    /// It waits for a condition.
+    Done { messages: u64, began: Nanos, intended: Option<Nanos>, sent: u64, received: u64 },
     Wait(WaitCondition),
-    /// The flowop's time limit has expired.
     TimeUp,
-    /// The transaction is over for this strand.
     TransactionOver,
-    /// A datagram did not arrive in time.
     Lost,
     Failed(io::Error),
 }
@@ -216,24 +181,21 @@ enum StepResult {
 /// of 300 strands moved nothing within 300 ms.
 const PER_TURN: (u32, u64) = (64, 128 << 10);
 
-/// Datagrams that have not arrived this long after the other side finished are lost, in nanoseconds.
+/// Datagrams that have not arrived this long after the other side finished are lost.
 const DATAGRAM_GRACE: Nanos = 100_000_000;
 
-/// The configuration of a strand.
 pub(super) struct StrandConfig {
     pub(super) index: u32,
     pub(super) side: Side,
     pub(super) seed: u64,
-    /// How long a client waits for a datagram by default, in nanoseconds.
+    /// How long a client waits for a datagram by default.
     pub(super) datagram_timeout: Nanos,
     pub(super) plan: Arc<GroupPlan>,
-    /// Link ends, by the number of the connect or accept.
     pub(super) ends: Vec<(u32, LinkEnd)>,
     pub(super) files: FileLists,
     pub(super) hosts: usize,
     /// Whether it runs on a thread of its own, which it may block.
     pub(super) own_thread: bool,
-    /// Where the engine's thread observes its connection.
     pub(super) watched: Option<Arc<WatchedConnection>>,
 }
 
@@ -271,12 +233,10 @@ impl Strand {
         }
     }
 
-    /// The strand's end of a link, by the number of the connect or accept.
     pub(super) fn end_mut(&mut self, id: u32) -> Option<&mut LinkEnd> {
         self.ends.iter_mut().find(|(other, _)| *other == id).map(|(_, end)| end)
     }
 
-    /// Continues to set up the links without waiting; returns whether all are.
     pub(super) fn continue_setup(&mut self) -> Result<bool, EngineError> {
         let mut complete = true;
         for index in 0..self.ends.len() {
@@ -287,7 +247,6 @@ impl Strand {
         Ok(complete)
     }
 
-    /// The error of a link, by the number of its connect or accept.
     pub(super) fn link_error(&self, id: u32, error: &io::Error) -> EngineError {
         for transaction in &self.plan.transactions {
             if let Some(flowop) = transaction.flowops.iter().find(|flowop| flowop.id == id) {
@@ -302,12 +261,10 @@ impl Strand {
         EngineError::new(error.to_string())
     }
 
-    /// Takes the number of connections that were rejected.
     pub(super) fn take_rejected(&mut self) -> u64 {
         self.ends.iter_mut().map(|(_, end)| end.take_rejected()).sum()
     }
 
-    /// Prepares the execution of a transaction in a window.
     pub(super) fn begin_transaction(&mut self, transaction: usize, began: Nanos, end: Option<Nanos>) {
         let is_data_phase = self.plan.is_data_phase(transaction);
         // The other side has completed its setup.
@@ -331,7 +288,6 @@ impl Strand {
         self.operation = StrandOperation::Idle;
     }
 
-    /// Runs until the strand has to wait.
     pub(super) fn advance(&mut self, context: &mut StrandContext<'_>) -> StrandStatus {
         let status = self.advance_transaction(context);
         if !matches!(status, StrandStatus::Ended) {
@@ -454,12 +410,11 @@ impl Strand {
         }
     }
 
-    /// A number that changes whenever connections are opened or closed, since descriptors may be reused.
+    /// Changes whenever connections are opened or closed, since descriptors may be reused.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Whether it was told to abort.
     pub(super) fn is_stopped(&self) -> bool {
         self.signals.stop.load(Relaxed)
     }
@@ -578,7 +533,6 @@ impl Strand {
     }
 }
 
-/// Creates an I/O error with a message.
 fn io_error(kind: io::ErrorKind, message: &str) -> io::Error {
     io::Error::new(kind, message)
 }

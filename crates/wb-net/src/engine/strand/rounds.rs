@@ -9,7 +9,6 @@ use crate::engine::protocol::Side;
 use crate::language::Extent;
 use crate::transport::WaitCondition;
 
-/// When the next round begins.
 pub(super) enum RoundStart {
     Now,
     At(Nanos),
@@ -87,8 +86,7 @@ impl Strand {
         Ok(Some(intended))
     }
 
-    /// Records how many executions of a flowop were due, on the side that measures: at the end of the flowop, or of the
-    /// window.
+    /// Records how many executions were due, on the side that measures: at the end of the flowop or of the window.
     pub(super) fn record_schedule(&mut self, flowop: &FlowopPlan, end: Option<Nanos>, context: &mut StrandContext<'_>) {
         let Some(period) = flowop.period else { return };
         let overdue = std::mem::take(&mut self.position.overdue_executions);
@@ -151,8 +149,7 @@ impl Strand {
         }
     }
 
-    /// Records the rounds that are pending at the end of the window, on the side that measures them: the open round,
-    /// and rounds that were due by the rate and never began.
+    /// Records the rounds pending at the end of the window, open or due and never begun, on the measuring side.
     pub(super) fn record_pending(&mut self, end: Option<Nanos>, context: &mut StrandContext<'_>) {
         if self.side != Side::Client {
             return;

@@ -7,7 +7,6 @@ use crate::engine::protocol::{EngineCommand, EngineEvent, LinkAnnouncement, Link
 use crate::language::NetProfile;
 
 impl Coordinator<'_> {
-    /// Prepares every participant, and sends each the others' addresses.
     pub(super) async fn exchange_addresses(&mut self) -> Result<(), RunFailure> {
         for participant in &self.participants {
             let assignment = Box::new(participant.assignment.clone());
@@ -46,7 +45,6 @@ impl Coordinator<'_> {
     }
 }
 
-/// The host of each link of a profile.
 fn link_hosts(profile: &NetProfile) -> HashMap<LinkId, String> {
     let mut hosts = HashMap::new();
     for (group, groups) in profile.groups.iter().enumerate() {

@@ -21,7 +21,6 @@ const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 /// takes its connections with it: the reset of one of them may be noticed first.
 const ROOT_CAUSE_WINDOW: Duration = Duration::from_millis(500);
 
-/// Interval between heartbeats to the servers.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Coordinator<'_> {

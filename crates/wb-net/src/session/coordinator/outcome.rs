@@ -3,7 +3,6 @@
 use crate::engine::protocol::EngineError;
 use crate::engine::report::EngineReport;
 
-/// How a network run ended, and what its engines reported.
 #[derive(Debug)]
 pub struct RunOutcome {
     /// Why it did not complete.
@@ -19,13 +18,9 @@ pub struct RunOutcome {
 /// Datagrams of a group of strands, counted on both sides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DatagramTotals {
-    /// Sent by the client.
     pub client_sent: u64,
-    /// Datagrams from the client that the server received.
     pub server_received: u64,
-    /// Sent by the server.
     pub server_sent: u64,
-    /// Datagrams from the server that the client received.
     pub client_received: u64,
 }
 
@@ -40,19 +35,18 @@ impl std::iter::Sum for DatagramTotals {
     }
 }
 
-/// Why a run did not complete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunFailure {
     /// An engine, or one of its strands (threads or processes that execute operations), failed.
     #[error("{}{error}", host.as_ref().map(|host| format!("{host}: ")).unwrap_or_default())]
     Engine {
-        /// The host; `None` for this machine.
+        /// `None` for this machine.
         host: Option<String>,
         error: EngineError,
     },
     #[error("lost the connection to {}: {reason}", host.as_deref().unwrap_or("a process on this machine"))]
     Lost {
-        /// The host; `None` for a process of this machine.
+        /// `None` for a process of this machine.
         host: Option<String>,
         reason: String,
     },
@@ -61,7 +55,6 @@ pub enum RunFailure {
 }
 
 impl RunFailure {
-    /// Creates the failure for a lost participant.
     pub(super) fn participant_lost(host: Option<String>, reason: &str) -> Self {
         Self::Lost { host, reason: reason.to_owned() }
     }

@@ -9,7 +9,6 @@ use crate::engine::protocol::{ConnectionTotals, EngineCommand, StrandTotals};
 pub(super) type TotalsPair = (Option<ConnectionTotals>, Option<ConnectionTotals>);
 
 impl Coordinator<'_> {
-    /// Whether everything that was sent has been received.
     pub(super) fn is_drained(&self, group: usize) -> bool {
         let pairs = self.connection_pairs(group);
         pairs.values().all(|pair| match pair {
@@ -34,8 +33,7 @@ impl Coordinator<'_> {
         pairs
     }
 
-    /// Datagram totals of strands from both sides, by host and strand. Connections are not compared individually, since
-    /// one side may have closed a connection that the other has not.
+    /// Datagrams from both sides by host and strand; not by connection, which one side may close before the other.
     pub(super) fn datagram_totals(&self, group: usize) -> BTreeMap<(u32, u32), DatagramTotals> {
         let mut all: BTreeMap<(u32, u32), (Option<DatagramTotals>, Option<DatagramTotals>)> = BTreeMap::new();
         for ((host, strand, _), (client, server)) in self.connection_pairs(group) {
@@ -56,7 +54,6 @@ impl Coordinator<'_> {
         both.collect()
     }
 
-    /// The index of a server among the client's hosts.
     fn host_index(&self, participant: usize) -> Option<u32> {
         let host = self.participants[participant].host.as_ref()?;
         let client = self.participants.iter().find(|participant| participant.host.is_none())?;
@@ -87,7 +84,6 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Sends the client's engines the totals of all servers' strands.
     pub(super) fn send_totals_to_clients(
         &self,
         group: usize,

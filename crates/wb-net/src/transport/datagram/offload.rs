@@ -16,7 +16,6 @@ const MAX_SEGMENTS: usize = 64;
 /// The largest payload of all of them together: the maximum of one IPv6 datagram.
 const MAX_BYTES: usize = 65_487;
 
-/// The state of a socket with segmentation offload.
 #[derive(Debug)]
 pub(super) struct SegmentationOffload {
     receiver: UdpSocketState,
@@ -40,7 +39,6 @@ impl SegmentationOffload {
         Ok(Self { receiver, segment: 0, received, unread: 0..0, stride: 0 })
     }
 
-    /// Sends a datagram.
     pub(super) fn send(&mut self, socket: &Socket, bytes: &[u8], flags: SendFlags) -> io::Result<()> {
         if self.segment > 0 && bytes.len() > self.segment {
             set_segment(socket, 0)?;
@@ -73,7 +71,6 @@ impl SegmentationOffload {
         }
     }
 
-    /// Receives a datagram.
     pub(super) fn receive(&mut self, socket: &Socket, into: &mut [u8]) -> io::Result<usize> {
         if self.unread.is_empty() {
             let mut meta = [RecvMeta::default()];

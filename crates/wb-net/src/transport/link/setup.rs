@@ -32,7 +32,6 @@ const DATAGRAM_ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval between two cookies of a datagram socket: initial and maximum.
 const RESEND_INTERVAL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// Tests whether a listener can be reached.
 #[derive(Debug)]
 pub(super) struct Probe {
     attempts: Vec<ProbeAttempt>,
@@ -42,7 +41,6 @@ pub(super) struct Probe {
     began: Instant,
 }
 
-/// A connection that tests whether a listener can be reached.
 #[derive(Debug)]
 struct ProbeAttempt {
     connection: UnverifiedConnection,
@@ -59,7 +57,6 @@ impl ProbeAttempt {
         }
     }
 
-    /// Sends the cookie once the connection is open; returns what has arrived of the answer.
     fn advance(&mut self, peer: &TransportAddress, cookie: &[u8]) -> io::Result<CookieStatus> {
         if !self.is_connected {
             match stream::check_connected(&self.connection.socket) {
@@ -82,7 +79,6 @@ const VSOCK_ADVICE: &str =
     "vsock needs a kernel module: `vsock_loopback` on one machine, `vhost_vsock` on the host of a guest";
 
 impl Probe {
-    /// Begins to connect.
     pub(super) fn start(
         config: &SocketConfig<'_>,
         bind: bool,
@@ -99,7 +95,7 @@ impl Probe {
         })
     }
 
-    /// Continues without waiting; returns whether the listener has answered.
+    /// Returns whether the listener has answered; does not wait.
     pub(super) fn advance(&mut self, config: &SocketConfig<'_>, bind: bool) -> io::Result<bool> {
         let bytes = self.session.seal(&self.cookie);
         let expected = Cookie { purpose: ConnectionPurpose::Acknowledgement, ..self.cookie };
@@ -176,7 +172,6 @@ enum PairingRole {
 }
 
 impl SocketPairing {
-    /// Creates the socket of the connecting side.
     pub(super) fn connector(
         config: &SocketConfig<'_>,
         bind: bool,
@@ -218,7 +213,6 @@ impl SocketPairing {
         self.address.as_ref()
     }
 
-    /// Sets the address of the accepting side.
     pub(super) fn connect(&mut self, peer: TransportAddress) -> io::Result<()> {
         if let Some(socket) = &self.socket {
             socket.connect(&socket::sock_addr(&peer)?)?;
@@ -233,13 +227,12 @@ impl SocketPairing {
         self.is_paired.then_some(self.socket.as_ref().zip(self.peer.as_ref()))?
     }
 
-    /// Describes where the peer is expected.
     pub(super) fn describe(&self) -> String {
         let address = self.peer.as_ref().or(self.address.as_ref());
         address.map_or_else(|| "an unknown address".to_owned(), TransportAddress::to_string)
     }
 
-    /// Continues without waiting; returns whether the sockets are connected to each other.
+    /// Returns whether the sockets are connected to each other; does not wait.
     pub(super) fn advance(&mut self) -> io::Result<bool> {
         if !self.is_paired {
             self.is_paired = match &mut self.role {
@@ -302,8 +295,7 @@ impl SocketPairing {
         Ok(self.is_paired)
     }
 
-    /// Repeats the answer if the other side repeats its cookie, since the first answer was lost; returns whether that
-    /// can happen.
+    /// Repeats the answer if the other side, which lost the first, repeats its cookie; returns whether that can happen.
     pub(super) fn repeat_answer(&self) -> bool {
         let Some(socket) = &self.socket else { return false };
         let answer = match &self.role {
@@ -380,7 +372,6 @@ fn peer_address(address: &SocketAddrAny) -> io::Result<TransportAddress> {
     Ok(TransportAddress::Unix(String::from_utf8_lossy(name).into_owned()))
 }
 
-/// Discards everything that a socket has received so far.
 fn discard_received(socket: &Socket) {
     let mut byte = [0; 1];
     while rustix::net::recv(socket, &mut byte, RecvFlags::DONTWAIT | RecvFlags::TRUNC).is_ok() {}

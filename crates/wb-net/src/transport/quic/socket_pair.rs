@@ -16,7 +16,6 @@ use socket2::Socket;
 
 use super::super::certificate::{self, CertificateFingerprint};
 
-/// Application protocol, negotiated in TLS.
 const ALPN: &[u8] = b"weighbridge";
 
 /// Maximum number of datagrams, or groups of them that the kernel coalesced (GRO), per receive call.
@@ -31,17 +30,13 @@ const INITIAL_ID_LENGTH: usize = 16;
 /// Maximum number of datagrams that are stored for the next connection; others are retransmitted.
 const MAX_EARLY: usize = 16;
 
-/// The role of one side, with its QUIC configuration.
 #[derive(Debug, Clone)]
 pub(in crate::transport) enum QuicConfig {
-    /// Connects.
     Connector(ClientConfig),
-    /// Accepts.
     Acceptor(Arc<ServerConfig>),
 }
 
 impl QuicConfig {
-    /// The configuration of a side that knows the peer's certificate.
     pub(in crate::transport) fn connector(
         fingerprint: CertificateFingerprint,
         window: Option<u32>,
@@ -54,7 +49,6 @@ impl QuicConfig {
         Ok(Self::Connector(config))
     }
 
-    /// The configuration of a side that presents a certificate.
     pub(in crate::transport) fn acceptor(window: Option<u32>) -> io::Result<Self> {
         let mut tls = certificate::server_certificate()?.server_config()?;
         tls.alpn_protocols = vec![ALPN.to_vec()];
@@ -96,12 +90,9 @@ pub(in crate::transport) struct QuicSocketPair {
     state: Mutex<SharedState>,
 }
 
-/// State that one connection leaves to the next.
 #[derive(Default)]
 struct SharedState {
-    /// Number of the last connection.
     last: u64,
-    /// Early datagrams of the next connection.
     early: Vec<BytesMut>,
     buffer: Vec<u8>,
 }
@@ -113,7 +104,6 @@ impl std::fmt::Debug for QuicSocketPair {
 }
 
 impl QuicSocketPair {
-    /// Creates the pair from a connected socket.
     pub(in crate::transport) fn new(socket: &Socket, peer: SocketAddr, role: QuicConfig) -> io::Result<Self> {
         let udp = UdpSocketState::new(socket.into())?;
         Ok(Self { udp, peer, role, config: Arc::default(), state: Mutex::default() })
@@ -153,7 +143,6 @@ impl QuicSocketPair {
         is_next
     }
 
-    /// Stores a datagram for the next connection.
     pub(super) fn save_early(&self, datagram: BytesMut) {
         let early = &mut self.lock().early;
         if early.len() < MAX_EARLY {
@@ -161,7 +150,6 @@ impl QuicSocketPair {
         }
     }
 
-    /// Takes the stored datagrams.
     pub(super) fn take_early(&self) -> Vec<BytesMut> {
         std::mem::take(&mut self.lock().early)
     }
@@ -172,7 +160,6 @@ impl QuicSocketPair {
         if buffer.is_empty() { vec![0; SLOT_SIZE * RECEIVE_SLOTS] } else { buffer }
     }
 
-    /// Returns the receive buffer for the next connection.
     pub(super) fn return_buffer(&self, buffer: Vec<u8>) {
         self.lock().buffer = buffer;
     }

@@ -29,7 +29,6 @@ const SPP_PMTUD_DISABLE: u32 = 1 << 4;
 /// Size of `struct sctp_status`.
 const STATUS_LENGTH: usize = 176;
 
-/// Whether a one-to-one socket has an association.
 pub(super) fn is_associated(socket: BorrowedFd<'_>) -> bool {
     get(socket, LEVEL, SCTP_STATUS, [0_u8; STATUS_LENGTH]) != Err(Errno::INVAL)
 }
@@ -171,7 +170,6 @@ impl Encapsulation {
     }
 }
 
-/// When a message is abandoned.
 #[repr(u16)]
 #[derive(Clone, Copy)]
 pub(super) enum ReliabilityPolicy {

@@ -34,7 +34,6 @@ pub(in crate::transport) fn check_support(socket: &Socket) -> io::Result<()> {
     }
 }
 
-/// Installs a session's keys in the kernel.
 pub(super) fn offload(socket: BorrowedFd<'_>, session: TlsSession) -> io::Result<()> {
     let secrets = match session {
         TlsSession::Connector(session) => session.dangerous_into_kernel_connection().map(|(secrets, _)| secrets),
@@ -72,7 +71,6 @@ fn unsupported(error: Errno) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, message)
 }
 
-/// Keys in the kernel's representation.
 enum CryptoInfo {
     Aes128(libc::tls12_crypto_info_aes_gcm_128),
     Aes256(libc::tls12_crypto_info_aes_gcm_256),
@@ -149,7 +147,6 @@ struct ControlMessage {
 /// `CMSG_LEN(1)`
 const CONTROL_LENGTH: usize = size_of::<libc::cmsghdr>() + 1;
 
-/// Sends a close_notify alert.
 pub(super) fn send_close_notify(socket: BorrowedFd<'_>) -> io::Result<()> {
     let header = libc::cmsghdr {
         cmsg_len: CONTROL_LENGTH as _,

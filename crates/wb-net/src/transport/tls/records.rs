@@ -22,10 +22,8 @@ const HEADER: usize = 5;
 /// Overhead of a record in bytes: header, inner type and tag.
 const RECORD_OVERHEAD: usize = HEADER + 1 + 16;
 
-/// Maximum size of an encrypted record.
 const MAX_RECORD: usize = HEADER + (1 << 14) + 256;
 
-/// Maximum number of bytes per read.
 const MAX_READ: usize = 4 * MAX_RECORD;
 
 /// A byte queue: appended at the back, consumed at the front.
@@ -49,7 +47,6 @@ impl ByteQueue {
         &mut self.bytes[self.from..self.to]
     }
 
-    /// Removes bytes from the front.
     pub(super) fn consume(&mut self, count: usize) {
         self.from += count;
         if self.from == self.to {
@@ -69,19 +66,16 @@ impl ByteQueue {
         &mut self.bytes[self.to..]
     }
 
-    /// Appends bytes.
     pub(super) fn append(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len())[..bytes.len()].copy_from_slice(bytes);
         self.commit(bytes.len());
     }
 
-    /// Appends bytes that were written into the free space.
     pub(super) fn commit(&mut self, count: usize) {
         self.to += count;
     }
 }
 
-/// The rustls session of one side.
 pub(super) enum TlsSession {
     Connector(UnbufferedClientConnection),
     Acceptor(UnbufferedServerConnection),
@@ -102,11 +96,9 @@ pub(super) struct RecordLayer {
     read_size: usize,
 }
 
-/// The result of one step of rustls.
 enum RecordStatus {
     /// It produced or consumed something, and can continue.
     Progressed,
-    /// It needs more input.
     Blocked,
     /// It needs more input, but can encrypt.
     Ready,
@@ -150,7 +142,6 @@ impl RecordLayer {
         }
     }
 
-    /// Returns the buffer for data from the socket.
     pub(super) fn receive_buffer(&mut self) -> &mut [u8] {
         let size = self.read_size;
         let room = self.incoming.reserve(size);
@@ -172,7 +163,6 @@ impl RecordLayer {
         }
     }
 
-    /// Commits bytes that were received into the buffer.
     pub(super) fn commit_received(&mut self, count: usize) {
         self.incoming.commit(count);
         if count == self.read_size {
@@ -202,7 +192,6 @@ impl RecordLayer {
         Ok(part.len())
     }
 
-    /// Queues a close_notify alert.
     pub(super) fn queue_close_notify(&mut self) -> io::Result<()> {
         self.write_records(WriteRequest::CloseNotify, 2 + RECORD_OVERHEAD)
     }
@@ -240,7 +229,6 @@ impl RecordLayer {
         result.inspect_err(|_| self.queue_alert())
     }
 
-    /// Queues the alert that rustls has for the other side after an error.
     fn queue_alert(&mut self) {
         let (out, mut nothing) = (&mut self.outgoing, [0; 0]);
         let (mut plain, mut closed) = (ByteQueue::default(), false);
@@ -331,7 +319,6 @@ fn process_status<Data>(
     (discard, result)
 }
 
-/// Handles the states that reading and writing have in common.
 fn handle_common_state<Data>(state: ConnectionState<'_, '_, Data>, out: &mut ByteQueue) -> io::Result<RecordStatus> {
     match state {
         ConnectionState::EncodeTlsData(mut data) => {
@@ -358,7 +345,6 @@ fn handle_common_state<Data>(state: ConnectionState<'_, '_, Data>, out: &mut Byt
     }
 }
 
-/// The error for a connection that ended without a close_notify alert.
 pub(super) fn truncated_error() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed without a TLS close_notify alert")
 }

@@ -15,18 +15,14 @@ use super::prepare::{hash_image, make_readable};
 use super::store::remove_all;
 use super::tools::{self, MKE2FS, MMDEBSTRAP, QEMU_IMG};
 
-/// Packages in every such image.
 const BASE_PACKAGES: [&str; 6] = ["systemd-sysv", "udev", "dbus", "openssh-server", "iproute2", "ca-certificates"];
-/// The kernel package for virtual machines.
 const KERNEL: &str = if cfg!(target_arch = "aarch64") { "linux-image-cloud-arm64" } else { "linux-image-cloud-amd64" };
-/// The label of its file system.
 const LABEL: &str = "weighbridge";
-/// Its kernel parameters.
 const ARGUMENTS: &str = "root=LABEL=weighbridge rw console=ttyS0 net.ifnames=0 quiet";
 /// Free space that the build requires, without the requested packages.
 const REQUIRED_SPACE: Bytes = Bytes(2 << 30);
 
-/// Files that are added: path, mode and content.
+/// Path, mode and content of files that are added.
 const FILES: [(&str, u32, &str); 8] = [
     ("etc/fstab", 0o644, include_str!("debian/fstab")),
     ("etc/hostname", 0o644, "weighbridge\n"),
@@ -46,7 +42,6 @@ const ENABLED_UNITS: [(&str, &str); 3] = [
     ("multi-user.target.wants/weighbridge-seed.service", "/etc/systemd/system/weighbridge-seed.service"),
 ];
 
-/// The folders with links to enabled units.
 const WANTS_FOLDERS: [&str; 3] = ["multi-user.target.wants", "timers.target.wants", "graphical.target.wants"];
 
 /// A hash of everything that determines the image apart from its parameters: another recipe yields another image.
@@ -63,7 +58,7 @@ pub(super) fn require_tools() -> Result<[PathBuf; 3], ImageFailure> {
     if rustix::process::geteuid().is_root() { Ok(tools) } else { Err(ImageFailure::NotRoot) }
 }
 
-/// Builds the image in a folder; paths in the result are relative to it.
+/// Paths in the result are relative to the folder.
 pub(super) fn build(
     folder: &Path,
     disk: &str,

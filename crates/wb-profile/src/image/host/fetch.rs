@@ -26,7 +26,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 const MIN_THROUGHPUT: u64 = 64 << 10;
 /// Maximum size of a list of hashes in bytes.
 const MAX_LIST_SIZE: u64 = 4 << 20;
-/// Buffer size in bytes.
 const BUFFER_SIZE: usize = 256 << 10;
 /// The beginning of the standard library's error for an unresolvable name.
 const NO_ADDRESS: &str = "failed to lookup address information";
@@ -37,7 +36,7 @@ const MAX_RETRIES: usize = 5;
 pub(super) struct ExpectedFile<'a> {
     pub(super) url: &'a str,
     pub(super) kind: HashKind,
-    /// The hash in lower-case hexadecimal digits.
+    /// In lower-case hexadecimal digits.
     pub(super) digits: &'a str,
 }
 
@@ -70,7 +69,6 @@ impl Fetcher {
         require_status(url, &self.get(url, 0)?, StatusCode::OK)
     }
 
-    /// Downloads a short text.
     pub(super) fn text(&self, url: &str) -> Result<String, ImageFailure> {
         let response = self.get(url, 0)?;
         require_status(url, &response, StatusCode::OK)?;
@@ -107,7 +105,6 @@ impl Fetcher {
         Err(ImageFailure::Hash { url, kind: expected_file.kind, expected, found })
     }
 
-    /// Downloads the missing rest of a file.
     fn resume(&self, url: &str, part: &mut PartialDownload, writer: &mut ProgressWriter) -> Result<(), ImageFailure> {
         let mut response = self.get(url, part.length)?;
         if part.length > 0 && !is_resumed(&response, part.length) {
@@ -201,7 +198,6 @@ fn require_status(url: &str, response: &Response<Body>, status: StatusCode) -> R
     Err(ImageFailure::Status { url: url.to_owned(), status: response.status().as_u16() })
 }
 
-/// The bytes received since the start of a stall interval.
 struct ThroughputWindow {
     since: Instant,
     bytes: u64,
@@ -220,7 +216,6 @@ impl ThroughputWindow {
     }
 }
 
-/// A partially downloaded file and its hashes so far.
 struct PartialDownload<'a> {
     path: &'a Path,
     file: File,

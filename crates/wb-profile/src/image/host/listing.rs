@@ -16,7 +16,6 @@ use crate::image::cache::{CachedImage, NotRemoved};
 use super::store::{ImageStore, remove_all};
 use super::users;
 
-/// Lists all entries by name.
 pub(super) fn list(folder: &ImageStore) -> Result<Vec<CachedImage>, ImageFailure> {
     let names = names(folder)?;
     names.into_iter().map(|name| entry(folder, name)).collect()

@@ -20,10 +20,8 @@ use store::ImageStore;
 /// Minimum interval between progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Executes a request and writes progress and result as lines, each a [`Word`].
-///
-/// # Errors
-/// If the lines cannot be written: then nobody waits for the image either.
+/// Executes a request and writes progress and result as lines, each an [`ImageEvent`]. Fails if they cannot be written:
+/// then nobody waits for the image either.
 pub fn execute(order: &ImageRequest, out: &mut dyn Write) -> io::Result<()> {
     let mut writer = ProgressWriter { out, last: None };
     let event = match order {
@@ -56,7 +54,6 @@ struct ProgressWriter<'a> {
 }
 
 impl ProgressWriter<'_> {
-    /// Reports the start of a step.
     fn report_step(&mut self, step: impl Into<String>) {
         self.report(ImageProgress::Step { description: step.into() });
     }

@@ -17,7 +17,6 @@ use super::{ProgressWriter, debian, tools};
 
 /// File name of an image in its entry, the same for all formats.
 const DISK: &str = "disk.img";
-/// Number of hash digits used in names.
 const SHORT_HASH_LENGTH: usize = 16;
 
 /// Returns an image from the store, creating it if it is missing or incomplete.
@@ -74,7 +73,7 @@ pub(super) fn check(folder: &ImageStore, image: &ImageSpec, stall: Duration) -> 
     }
 }
 
-/// Looks up an image in the catalog for this machine's architecture.
+/// The catalog's image for this machine's architecture.
 fn lookup(CatalogName { name }: &CatalogName) -> Result<CatalogImage, ImageFailure> {
     let architecture = std::env::consts::ARCH;
     let unknown = || ImageFailure::Architecture { image: name.clone(), architecture: architecture.to_owned() };
@@ -99,7 +98,6 @@ fn require_files(image: &LocalImage) -> Result<(), ImageFailure> {
     }
 }
 
-/// The unique name of an image's entry.
 fn entry_name(image: &ImageSpec) -> String {
     let short = |text: &str| Sha256::digest(text.as_bytes()).as_str()[..SHORT_HASH_LENGTH].to_owned();
     let architecture = std::env::consts::ARCH;
@@ -116,7 +114,6 @@ fn entry_name(image: &ImageSpec) -> String {
     }
 }
 
-/// An entry that is being created.
 struct EntryBuilder<'a, 'b> {
     folder: &'a ImageStore,
     name: &'a str,
@@ -149,7 +146,6 @@ impl EntryBuilder<'_, '_> {
         self.finish(BaseImage { name: name.to_owned(), path: DISK.to_owned(), format, sha256, boot: GuestBoot::Disk })
     }
 
-    /// Records the hash of a user's file.
     fn file(&mut self, requested: &LocalImage) -> Result<BaseImage, ImageFailure> {
         require_files(requested)?;
         let path = Path::new(&requested.file);

@@ -33,7 +33,6 @@ pub(super) struct EntryRecord {
     /// Size and time of the image's file when it was hashed: while they are unchanged, the hash is valid.
     pub(super) fingerprint: FileFingerprint,
     pub(super) created: jiff::Timestamp,
-    /// When it was last used.
     pub(super) last_used: jiff::Timestamp,
 }
 
@@ -54,10 +53,8 @@ const RECORD: &str = "entry.json";
 
 impl ImageStore {
     /// The store, whether it exists or not: `$WEIGHBRIDGE_CACHE/images`, for root `/var/cache/weighbridge/images`, for
-    /// other users `${XDG_CACHE_HOME:-~/.cache}/weighbridge/images`.
-    ///
-    /// # Errors
-    /// If another user can change it: what was verified when it was stored would not be what guests boot.
+    /// other users `${XDG_CACHE_HOME:-~/.cache}/weighbridge/images`. Fails if another user can change it: what was
+    /// verified when it was stored would not be what guests boot.
     pub(super) fn find() -> Result<Self, ImageFailure> {
         let cache = match user_folders::variable(CACHE_VARIABLE) {
             Some(cache) => Some(cache),
@@ -79,7 +76,6 @@ impl ImageStore {
         })
     }
 
-    /// Opens the store, creating it if necessary.
     pub(super) fn open() -> Result<Self, ImageFailure> {
         let folder = Self::find()?;
         make_folder(&folder.0)?;
@@ -100,12 +96,10 @@ impl ImageStore {
         self.0.join(name)
     }
 
-    /// The path of an entry under construction.
     pub(super) fn partial_path(&self, name: &str) -> PathBuf {
         self.0.join(format!(".{name}.part"))
     }
 
-    /// The path of an entry's lock file.
     pub(super) fn lock_file(&self, name: &str) -> PathBuf {
         self.0.join(format!(".{name}.lock"))
     }
@@ -171,7 +165,6 @@ impl ImageStore {
         }
     }
 
-    /// Locks an entry, unless it is locked.
     pub(super) fn try_lock(&self, name: &str) -> Result<Option<EntryLock>, ImageFailure> {
         let path = self.lock_file(name);
         match FileLock::try_acquire(&path, || open_private(&path)) {

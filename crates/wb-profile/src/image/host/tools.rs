@@ -41,7 +41,6 @@ pub(super) fn output(tool: &HostTool, command: &mut Command) -> Result<Output, I
         .map_err(|error| ImageFailure::File { path: tool.name.to_owned(), why: format!("cannot be started: {error}") })
 }
 
-/// The failure of a program that ended unsuccessfully.
 pub(super) fn failure(tool: &HostTool, output: &Output) -> ImageFailure {
     let stderr = String::from_utf8_lossy(&output.stderr);
     // Skip informational lines.
@@ -51,7 +50,6 @@ pub(super) fn failure(tool: &HostTool, output: &Output) -> ImageFailure {
     ImageFailure::Tool { tool: tool.name.to_owned(), ending: output.status.to_string(), output: message }
 }
 
-/// The fields used from the output of `qemu-img info`.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct QemuImgInfo {
@@ -76,7 +74,6 @@ pub(super) fn format(image: &Path) -> Result<ImageFormat, ImageFailure> {
     }
 }
 
-/// Requires free space in a folder.
 pub(super) fn require_space(item: &str, folder: &Path, needed: Bytes) -> Result<(), ImageFailure> {
     let free = free(folder)?;
     if free >= needed {
@@ -85,7 +82,6 @@ pub(super) fn require_space(item: &str, folder: &Path, needed: Bytes) -> Result<
     Err(no_space(item, folder, needed, free))
 }
 
-/// The free space in a folder.
 pub(super) fn free(folder: &Path) -> Result<Bytes, ImageFailure> {
     let stat = rustix::fs::statvfs(folder).map_err(|error| ImageFailure::file(folder, &error.into()))?;
     Ok(Bytes(stat.f_bavail.saturating_mul(stat.f_frsize)))

@@ -57,7 +57,6 @@ fn rates_table(case: &CalibrationCase, each: usize) -> Table {
     table
 }
 
-/// A note if comparisons have too few samples to detect any difference.
 fn too_few_samples_note(case: &CalibrationCase, each: usize) -> Option<String> {
     let is_blind = |row: &DesignResult| row.beyond_chance.is_some() && row.detectable_percent.is_none();
     let blind = case.calibration.designs.iter().any(is_blind);

@@ -13,17 +13,15 @@ use crate::text::{Style, Table};
 /// The name of a case without axes.
 const EMPTY_CASE: &str = "-";
 
-/// The output for one case.
 pub(crate) struct CaseSection {
     pub(crate) title: String,
     pub(crate) about: Option<String>,
     pub(crate) tables: Vec<Table>,
-    /// Names, each with a remark.
     pub(crate) remarks: Vec<(String, String)>,
     pub(crate) end: Option<String>,
 }
 
-/// A section for each case. Ratios are drawn to scale if the tables are not too wide for it.
+/// Creates a section for each case. Ratios are drawn to scale if the tables are not too wide for it.
 fn sections(experiment: &Experiment, style: Style) -> Vec<CaseSection> {
     match experiment {
         Experiment::Variants(variants) => {
@@ -35,7 +33,6 @@ fn sections(experiment: &Experiment, style: Style) -> Vec<CaseSection> {
     }
 }
 
-/// Renders the result of `ab` or `calibrate` for a terminal.
 pub fn experiment_text(experiment: &Experiment, style: Style) -> String {
     let (metric, criterion) = describe_criterion(experiment);
     let text = |section: &CaseSection| {
@@ -59,7 +56,6 @@ fn title(case: &str, criterion: &Criterion) -> String {
     if case == EMPTY_CASE { criterion.test.clone() } else { unescape_lossy(case) }
 }
 
-/// The metrics and a description of the criterion.
 pub(crate) fn describe_criterion(experiment: &Experiment) -> (String, String) {
     let Criterion { metric, direction, threshold, error_rate, .. } = experiment.criterion();
     let threshold = format!("differences within {} do not matter", format_threshold(*threshold));

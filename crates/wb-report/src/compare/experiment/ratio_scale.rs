@@ -9,12 +9,12 @@ const COLUMNS: usize = 21;
 
 /// The common scale of a case's lines: logarithmic, centred on 1, wide enough for every interval.
 pub(super) struct RatioScale {
-    /// The natural logarithm of the ratio at the right end; at the left end is its reciprocal.
+    /// The natural logarithm of the ratio at the right end; the left end is its reciprocal.
     max_log_ratio: f64,
 }
 
 impl RatioScale {
-    /// Creates a scale for these ratios; none if there is no ratio other than 1.
+    /// Creates a scale for these ratios; `None` if all are 1.
     pub(super) fn new(ratios: impl IntoIterator<Item = RatioEstimate>) -> Option<Self> {
         let ends = ratios.into_iter().flat_map(RatioEstimate::bounds);
         let limit = ends.map(|end| end.ln().abs()).filter(|limit| limit.is_finite()).fold(0.0, f64::max);
@@ -44,7 +44,6 @@ impl RatioScale {
         (0..COLUMNS).map(shape).collect()
     }
 
-    /// Labels the ends of the scale and its middle.
     pub(super) fn header(&self) -> String {
         let [low, high] = [-self.max_log_ratio, self.max_log_ratio].map(|end| format!("{:.2}", end.exp()));
         let half = COLUMNS / 2;

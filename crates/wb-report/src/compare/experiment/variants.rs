@@ -13,7 +13,7 @@ use crate::compare::figures::tone;
 use crate::phrasing::{NO_VALUE, format_p_value};
 use crate::text::{Align, Table, TableCell, Tone};
 
-/// A section for each case; `with_scale` adds a column in which the ratios are drawn on one scale.
+/// Creates a section for each case; `with_scale` adds a column in which the ratios are drawn on one scale.
 pub(crate) fn sections(variants: &VariantExperiment, with_scale: bool) -> Vec<CaseSection> {
     let section = |case: &[VariantCase]| {
         let first = case.first()?;
@@ -34,7 +34,7 @@ pub(crate) fn sections(variants: &VariantExperiment, with_scale: bool) -> Vec<Ca
     variants.by_case().filter_map(section).collect()
 }
 
-/// What each variant changes, if their names do not say it.
+/// What each variant changes, if its name does not say it.
 fn describe_specs(case: &[VariantCase]) -> Option<String> {
     let spec = |variant: &VariantSummary| {
         let prefix = format!("{}:", variant.name);
@@ -45,7 +45,6 @@ fn describe_specs(case: &[VariantCase]) -> Option<String> {
     (!specs.is_empty()).then(|| specs.join("; "))
 }
 
-/// A metric and its better direction.
 pub(crate) fn describe_metric(metric: &ComparedMetric) -> String {
     format!("{}, {}", metric.metric, describe_direction(metric.direction))
 }
@@ -83,13 +82,11 @@ fn ratio_line(ruler: &RatioScale, variant: &VariantSummary) -> String {
     }
 }
 
-/// A variant's ratio to the first.
 pub(crate) fn ratio(variant: &VariantSummary) -> Option<RatioEstimate> {
     let result = variant.result?;
     Some(RatioEstimate { estimate: result.ratio?, interval: result.interval.map(|ci| (ci.low, ci.high)) })
 }
 
-/// The unit of the medians of all variants.
 pub(crate) fn common_unit<'a>(case: &VariantCase, metric: &'a ComparedMetric) -> CommonUnit<'a> {
     metric.unit.common(case.variants.iter().filter_map(|variant| variant.median))
 }
@@ -107,7 +104,6 @@ pub(crate) fn format_figures(variant: &VariantSummary, unit: &CommonUnit<'_>) ->
     ]
 }
 
-/// The verdict of a variant's comparison with the first, and its tone.
 pub(crate) fn verdict(variant: &VariantSummary) -> (&'static str, Tone) {
     match variant.result {
         None => ("reference", Tone::Quiet),
@@ -127,7 +123,7 @@ pub(crate) fn remarks(case: &VariantCase, max_blocks: usize) -> Vec<(String, Str
     warnings.chain(failure_remarks(case, max_blocks)).chain(short).collect()
 }
 
-/// The failed attempts of each variant beside the first variant's, if any failed.
+/// The failed attempts of each variant beside those of the first, if any failed.
 fn failure_remarks(case: &VariantCase, max_blocks: usize) -> Vec<(String, String)> {
     let Some((first, others)) = case.variants.split_first() else { return Vec::new() };
     let compared = others.iter().filter_map(|variant| Some((variant, variant.failure_p_value?)));
@@ -191,7 +187,7 @@ fn describe_failures(variant: &VariantSummary, first: &VariantSummary, p_value: 
     format!(", beside {beside} of {}: undecided which fails more, {p_value}; {remedy}", first.name)
 }
 
-/// Describes the stop for the metric with the most blocks.
+/// Describes why measuring stopped, for the metric with the most blocks.
 fn stop_summary(case: &[VariantCase], variants: &VariantExperiment) -> String {
     let Some(case) = case.iter().max_by_key(|case| case.blocks) else { return String::new() };
     let blocks = pluralize(case.blocks, "block");
@@ -214,7 +210,7 @@ fn stop_summary(case: &[VariantCase], variants: &VariantExperiment) -> String {
     }
 }
 
-/// What a decision leaves open: which variants fail more often than the first one, or less.
+/// What a decision leaves open: which variants fail more or less often than the first.
 fn undecided_failures(case: &VariantCase) -> String {
     let undecided = case.variants.iter().filter(|variant| variant.failures_undecided);
     let names: Vec<&str> = undecided.map(|variant| variant.name.as_str()).collect();

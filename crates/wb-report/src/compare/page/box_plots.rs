@@ -15,10 +15,9 @@ use crate::page::components::{IdGenerator, PageFigure};
 /// Maximum number of boxes in a chart; those with the most checks are drawn.
 const MAX_BOXES: usize = 40;
 
-/// Extracts the part of an identifier by which checks are grouped into boxes.
 type BoxKeyFn = fn(&CheckId<'_>) -> String;
 
-/// All charts that are not empty and differ from those before.
+/// The charts that are not empty and differ from those before.
 pub(super) fn box_plots(table: &CheckTable<'_>, names: &[String], ids: &mut IdGenerator) -> Vec<PageFigure> {
     let last = names.len().saturating_sub(1);
     let of_speed = !table.history.has_run_perf_score();
@@ -53,7 +52,6 @@ pub(super) fn box_plots(table: &CheckTable<'_>, names: &[String], ids: &mut IdGe
     charts.into_iter().filter_map(|(title, boxes)| box_plot(&title, boxes, of_speed, ids)).collect()
 }
 
-/// The differences of a build, grouped by part of their identifiers.
 fn scores_by(history: &BuildHistory<'_>, build: usize, key: BoxKeyFn) -> Vec<(String, Vec<f64>)> {
     let mut boxes: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (check, score) in history.primary_improvements(build) {

@@ -13,15 +13,12 @@ use super::links::{self, Hyperlink};
 use crate::compare::averages::{GEOMETRIC_AVERAGE, INVERSION};
 use crate::page::components::{NamedLinks, NamedText, named_text};
 
-/// All builds.
 #[derive(Serialize)]
 pub(super) struct BuildTable {
-    /// The common properties.
     pub(super) same: Vec<NamedLinks>,
     heads: Vec<String>,
     /// Whether averages are geometric, and not run-perf's scores.
     is_geometric: bool,
-    /// What geometric averages are of.
     average: String,
     rows: Vec<BuildRow>,
     /// Each distinct command, with the builds that used it.
@@ -34,19 +31,19 @@ struct BuildRow {
     runs: usize,
     metadata: Vec<Vec<Hyperlink>>,
     letters: Vec<String>,
-    /// None for the first build, which is the baseline.
+    /// `None` for the first build, which is the baseline.
     verdict: Option<BuildVerdict>,
 }
 
 #[derive(Serialize)]
 struct BuildVerdict {
     failures: usize,
-    /// The number of primary checks that the first build does not have, which are no failures.
+    /// The number of primary checks that the first build does not have; they are not failures.
     new: usize,
     groups: usize,
     not_primary: usize,
     score: Option<String>,
-    /// The CSS class for the score; none for an average without an interval or a tolerance.
+    /// The CSS class for the score; empty for an average without an interval or a tolerance.
     tint: &'static str,
 }
 
@@ -82,7 +79,6 @@ impl BuildTable {
     }
 }
 
-/// The metadata of all builds by name and build, machines first.
 fn metadata_by_build(builds: &[BuildSummary]) -> Vec<(String, Vec<Vec<Hyperlink>>)> {
     let machines: Vec<Vec<Hyperlink>> = builds.iter().map(links::machine_links).collect();
     let names = builds.iter().flat_map(|build| &build.runs).flat_map(|run| run.metadata.keys());
@@ -101,7 +97,6 @@ fn metadata_by_build(builds: &[BuildSummary]) -> Vec<(String, Vec<Vec<Hyperlink>
         .collect()
 }
 
-/// The distinct commands, each with the builds that used it.
 fn commands(builds: &[BuildSummary]) -> Vec<NamedText> {
     let mut commands: Vec<(&str, Vec<&str>)> = Vec::new();
     for build in builds {

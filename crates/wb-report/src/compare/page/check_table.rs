@@ -13,7 +13,6 @@ use crate::phrasing::describe_direction;
 /// The checks by row and column. Column 0 is the reference.
 pub(super) struct CheckTable<'a> {
     pub(super) history: &'a BuildHistory<'a>,
-    /// The names of the builds or parts.
     pub(super) names: Vec<&'a str>,
     rows: Rows<'a>,
 }
@@ -27,13 +26,11 @@ enum Rows<'a> {
 
 struct PartRow<'a> {
     id: CheckId<'a>,
-    /// The check of each part, if it has one.
     checks: Vec<Option<usize>>,
-    /// One of them.
     any: usize,
 }
 
-/// Names the direction that is better: of standard deviations always the lower ones.
+/// The better direction, in words: of standard deviations always lower.
 pub(super) fn name_better(statistic: Statistic, direction: Direction) -> Option<&'static str> {
     match (statistic, direction) {
         (Statistic::Stddev, _) => Some(describe_direction(Direction::Lower)),
@@ -66,12 +63,11 @@ impl<'a> CheckTable<'a> {
         }
     }
 
-    /// Whether columns are parts of one run.
     pub(super) fn has_parts(&self) -> bool {
         matches!(self.rows, Rows::Parts(_))
     }
 
-    /// Which direction of a row's values is better; `None` if neither is.
+    /// The better direction of a row's values; `None` if there is none.
     pub(super) fn better(&self, row: usize) -> Option<&'static str> {
         let id = self.id(row);
         name_better(id.statistic, self.history.tolerances.options.directions.of(id.class, id.metric))
@@ -84,12 +80,10 @@ impl<'a> CheckTable<'a> {
         }
     }
 
-    /// The columns that are compared with the reference.
     pub(super) fn judged(&self) -> std::ops::Range<usize> {
         1..self.names.len()
     }
 
-    /// The build that a column belongs to.
     pub(super) fn build(&self, column: usize) -> usize {
         if self.has_parts() { column.min(1) } else { column }
     }
@@ -110,7 +104,6 @@ impl<'a> CheckTable<'a> {
         }
     }
 
-    /// The check of a judged column in a row.
     pub(super) fn check(&self, row: usize, column: usize) -> Option<usize> {
         match &self.rows {
             Rows::Checks => Some(row),
@@ -123,7 +116,6 @@ impl<'a> CheckTable<'a> {
         self.history.build_check(self.check(row, column)?, self.build(column))
     }
 
-    /// The parts of the score of a check.
     pub(super) fn score_parts(&self, row: usize, column: usize) -> Vec<ScorePart> {
         let check = self.check(row, column);
         check.map_or_else(Vec::new, |check| self.history.tolerances.parts(check, self.build(column)).to_vec())
@@ -156,7 +148,6 @@ impl<'a> CheckTable<'a> {
         }
     }
 
-    /// The number of errors of a part's cells.
     fn part_errors(&self, column: usize) -> usize {
         let checks = (0..self.rows()).filter_map(|row| self.check(row, column));
         let ids: Vec<String> = checks.map(|check| self.history.tolerances.id(check).to_string()).collect();

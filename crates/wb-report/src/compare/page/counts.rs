@@ -16,7 +16,6 @@ pub(super) struct CountsView {
     rows: Vec<(String, Vec<usize>)>,
 }
 
-/// What was not compared.
 const ERRORS: [NamedTotal; 4] = [
     ("missing", |totals| totals.missing),
     ("invalid", |totals| totals.invalid),
@@ -24,10 +23,9 @@ const ERRORS: [NamedTotal; 4] = [
     ("errors", |totals| totals.errors),
 ];
 
-/// A part of a bar: CSS class, name and count.
 type BarPart = (&'static str, &'static str, fn(&Totals) -> usize);
 
-/// The parts of a bar, from improved to missing checks.
+/// From improved to missing checks.
 const PARTS: [BarPart; 10] = [
     ("improved", "improved", |totals| totals.better),
     ("minor-gain", "minor-gain", |totals| totals.minor_gain),
@@ -59,12 +57,10 @@ impl CountsView {
     }
 }
 
-/// The totals of each judged column.
 fn totals_by_column<'a>(table: &CheckTable<'_>, names: &'a [String]) -> Vec<(&'a str, Totals)> {
     table.judged().map(|column| (names[column].as_str(), table.totals(column))).collect()
 }
 
-/// Draws the counts as a bar for each judged column.
 pub(super) fn counts_chart(table: &CheckTable<'_>, names: &[String], ids: &mut IdGenerator) -> PageFigure {
     let wording = Wording::of_builds(table.history.builds);
     let side = wording.page_words().side;
@@ -78,12 +74,10 @@ pub(super) fn counts_chart(table: &CheckTable<'_>, names: &[String], ids: &mut I
     PageFigure::new(&counts, caption, ids).with_legend(legend)
 }
 
-/// The parts of a bar.
 pub(super) fn parts(totals: &Totals) -> Vec<(&'static str, &'static str, usize)> {
     PARTS.map(|(class, name, count)| (class, name, count(totals))).to_vec()
 }
 
-/// Symbols and names of the parts that occur in any bar.
 pub(super) fn legend<'a>(bars: impl Iterator<Item = &'a Totals> + Clone) -> Vec<(String, &'static str)> {
     let occurs = |count: fn(&Totals) -> usize| bars.clone().any(|totals| count(totals) > 0);
     let parts = PARTS.into_iter().filter(|(.., count)| occurs(*count));

@@ -1,5 +1,4 @@
-//! Data of the whole table for the page's script: columns in JSON, deflated, in base64. Browsers can inflate it
-//! natively.
+//! Data of the whole table for the page's script: columns in JSON, deflated, in base64. Browsers inflate it natively.
 
 use std::io::{self, Write};
 
@@ -24,16 +23,13 @@ use super::verdict_style::{VerdictStyle, VerdictStyles};
 use crate::compare::failures::describe_failures_alone;
 use crate::compare::figures::shown_interval;
 
-/// The data of the page; lists are indexed by row of the table unless stated otherwise. Builds are its columns, which can
-/// be parts of one run.
+/// The data of the page; lists are indexed by row of the table unless stated otherwise. Builds are its columns, which
+/// can be parts of one run.
 #[derive(Serialize)]
 struct PageData<'a> {
-    /// What a column is.
     side: &'static str,
-    /// Whether columns are in the order of time.
     is_history: bool,
     builds: Vec<&'a str>,
-    /// Short names of builds for columns.
     names: &'a [String],
     kinds: Vec<VerdictStyle>,
     ids: Vec<String>,
@@ -41,7 +37,7 @@ struct PageData<'a> {
     primary: String,
     /// Factor that makes a positive difference an improvement; 0 if neither direction is better.
     direction_sign: CompactList<i8>,
-    /// Which direction of the values is better, if one is.
+    /// The better direction of the values; `None` if there is none.
     better: CompactList<Option<&'static str>>,
     tolerance: CompactList<JsonFigure>,
     /// The lower and the upper limit of tolerated values.
@@ -53,11 +49,10 @@ struct PageData<'a> {
     suffixes: Vec<String>,
     /// Index into `suffixes`.
     suffix: CompactList<usize>,
-    /// Values, indexed by build.
+    /// Indexed by build.
     values: Vec<CompactList<JsonFigure>>,
     /// Results, indexed by later build.
     cells: Vec<BuildColumn>,
-    /// The distinct sets of differing parameters.
     differences: Vec<&'a [ParamDifference]>,
 }
 
@@ -78,14 +73,12 @@ struct BuildColumn {
     p: CompactList<JsonFigure>,
     /// The aspect that the ratio is of.
     aspect: CompactList<Option<&'static str>>,
-    /// The ratio of medians.
     median: CompactList<JsonFigure>,
     /// The numbers of samples and of runs of the first build, and of this one.
     samples: CompactList<[usize; 2]>,
     runs: CompactList<[usize; 2]>,
-    /// Whether the samples form pairs.
     paired: CompactList<bool>,
-    /// The failed attempts of a check that is worse by them alone.
+    /// The failed attempts of checks that are worse by them alone.
     failures: Vec<(usize, String)>,
     /// The number of disturbed samples of both sides, if there are any.
     disturbed: Vec<(usize, [Option<usize>; 2])>,
@@ -93,7 +86,7 @@ struct BuildColumn {
     required_samples: CompactList<Option<(char, Option<usize>, bool)>>,
     /// For scores with more than one part: the check, and name, difference and weight of each part.
     parts: Vec<(usize, Vec<EncodedScorePart>)>,
-    /// Checks with differing parameters: the check and the index of the set.
+    /// The check and the index of its set of differing parameters.
     differences: Vec<(usize, usize)>,
 }
 
@@ -122,7 +115,6 @@ impl<T: Serialize + PartialEq> Serialize for CompactList<T> {
     }
 }
 
-/// Encodes the data as text.
 pub(super) fn encode(table: &CheckTable<'_>, names: &[String], styles: VerdictStyles) -> String {
     // Level 4 takes half the time of the default level and makes the page 4 % larger.
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(4));
@@ -194,7 +186,6 @@ impl<'a> PageData<'a> {
     }
 }
 
-/// The checks with differing parameters, each with its differences.
 type DifferingChecks<'a> = Vec<(usize, &'a [ParamDifference])>;
 
 impl BuildColumn {

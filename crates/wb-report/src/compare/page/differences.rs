@@ -16,7 +16,6 @@ use crate::compare::short_names::short_name;
 use crate::compare::wording::Wording;
 use crate::page::components::{IdGenerator, PageFigure};
 
-/// Maximum number of checks in the chart.
 pub(super) const MAX_ROWS: usize = 12;
 
 /// Draws the primary means; if they are too many, those that are not equal, the largest differences first. `None` if

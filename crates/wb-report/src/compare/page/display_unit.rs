@@ -12,7 +12,6 @@ pub(super) struct DisplayUnit {
 }
 
 impl DisplayUnit {
-    /// The unit for a row of checks.
     pub(super) fn new(table: &CheckTable<'_>, row: usize) -> Self {
         let history = table.history;
         let check_info = history.tolerances.checks[table.any_check(row)];

@@ -18,7 +18,6 @@ use crate::compare::context::DifferenceRow;
 #[derive(Serialize)]
 pub(super) struct EnvironmentView {
     pub(super) name: String,
-    /// The letters of each build.
     pub(super) letters: Vec<String>,
     /// The environments of the letters after A.
     pub(super) others: Vec<EnvironmentVariant>,
@@ -26,17 +25,14 @@ pub(super) struct EnvironmentView {
     records: Vec<EnvironmentRecord>,
 }
 
-/// An environment that differs from A.
 #[derive(Serialize)]
 pub(super) struct EnvironmentVariant {
     letter: String,
-    /// The builds that have it.
     builds: String,
     /// Differences from A, and from the preceding letter if that is not A.
     diffs: Vec<EnvironmentDiff>,
 }
 
-/// The complete record of an environment as JSON.
 #[derive(Serialize)]
 struct EnvironmentRecord {
     letter: String,
@@ -47,10 +43,8 @@ struct EnvironmentRecord {
 #[derive(Serialize)]
 struct EnvironmentDiff {
     compared_with: String,
-    /// Counts of the differences in total and by section.
     summary: String,
     sections: Vec<DiffSection>,
-    /// Number of differences that are not shown.
     hidden_count: usize,
 }
 
@@ -61,10 +55,8 @@ struct DiffSection {
     rows: Vec<DifferenceRow>,
 }
 
-/// Maximum number of changes shown per environment.
 const MAX_SHOWN_CHANGES: usize = 400;
 
-/// The environments of all names that occur in any build.
 pub(super) fn environments(builds: &[BuildSummary]) -> Vec<EnvironmentView> {
     let runs = || builds.iter().flat_map(|build| &build.runs);
     let profiles: BTreeSet<&String> = runs().flat_map(|run| run.environment.keys()).collect();
@@ -81,15 +73,11 @@ pub(super) fn environments(builds: &[BuildSummary]) -> Vec<EnvironmentView> {
     profiles.into_iter().map(of_profile).collect()
 }
 
-/// The record of an environment in a run.
 trait EnvironmentSnapshot {
-    /// The changes in another record, by section.
     fn differences(&self, other: &Self) -> Vec<(String, Vec<ValueChange>)>;
-    /// The complete record as JSON.
     fn json(&self) -> String;
 }
 
-/// The machines of an environment in a run.
 struct MachineSnapshot<'a> {
     machines: &'a Vec<MachineEnvironment>,
     comparable: ComparableMachines,
@@ -130,7 +118,7 @@ impl EnvironmentSnapshot for TestSetups<'_> {
     }
 }
 
-/// The environment of the tests: their parameters and programs; none if no build has a test.
+/// The environment of the tests: their parameters and programs; `None` if no build has a test.
 pub(super) fn test_environment(builds: &Builds) -> Option<EnvironmentView> {
     let recorded: Vec<Vec<TestSetups<'_>>> =
         builds.list().iter().map(|build| TestSetups::of_build(builds, build)).collect();
@@ -139,7 +127,6 @@ pub(super) fn test_environment(builds: &Builds) -> Option<EnvironmentView> {
 }
 
 impl EnvironmentView {
-    /// Compares what the runs of each build recorded.
     fn new<T: EnvironmentSnapshot>(name: &str, builds: &[&str], recorded: Vec<Vec<T>>) -> Self {
         let mut distinct: Vec<T> = Vec::new();
         let mut of_builds: Vec<Vec<usize>> = Vec::new();
@@ -184,7 +171,7 @@ impl EnvironmentView {
     }
 }
 
-/// The letters of an index: A, B, … Z, AA, AB, …
+/// The letters of an index: A, B, … Z, AA, AB, ….
 fn index_letters(index: usize) -> String {
     let last = char::from(b'A' + (index % 26) as u8).to_string();
     if index < 26 { last } else { index_letters(index / 26 - 1) + &last }

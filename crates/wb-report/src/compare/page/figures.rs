@@ -14,8 +14,8 @@ pub(super) fn format_percent(value: f64) -> String {
     }
 }
 
-/// Formats a difference of standard deviations in percentage points, which is positive if there is less. Beside both
-/// deviations only words can say which; weighted scores have a sign of their own.
+/// Formats a difference of standard deviations in percentage points, which is positive if there is less deviation.
+/// Beside both deviations only words can say which; weighted scores have a sign of their own.
 pub(super) fn format_points(value: f64, is_weighted: bool) -> String {
     let signed = format_percent(value);
     let figure = signed.trim_end_matches(" %");
@@ -26,8 +26,8 @@ pub(super) fn format_points(value: f64, is_weighted: bool) -> String {
     }
 }
 
-/// Formats the ends of an interval in percent beside its estimate: `±2.1`, or both ends if its halves are not about equal
-/// or if the half would say something else about zero.
+/// Formats the ends of an interval in percent beside its estimate: `±2.1`, or both ends if its halves are not about
+/// equal or if the half would say something else about zero.
 pub(super) fn format_interval(estimate: f64, [low, high]: [f64; 2]) -> String {
     let half = round_significant((high - low) / 2.0, 2);
     let contradicts_zero = (estimate - half > 0.0) != (low > 0.0) || (estimate + half < 0.0) != (high < 0.0);
@@ -38,7 +38,6 @@ pub(super) fn format_interval(estimate: f64, [low, high]: [f64; 2]) -> String {
     format!("[{low}, {high}]")
 }
 
-/// Rounds a number to significant digits.
 pub(super) fn round_significant(value: f64, digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -76,7 +75,6 @@ impl JsonFigure {
         Self::from_rounded(value, |value| if value.abs() < 1e9 { (value * 100.0).round() / 100.0 } else { value })
     }
 
-    /// A number rounded to significant digits.
     pub(super) fn new(value: Option<f64>, digits: i32) -> Self {
         Self::from_rounded(value, |value| round_significant(value, digits))
     }

@@ -15,17 +15,13 @@ use crate::compare::figures::{describe_interval, readable_id};
 pub(super) struct GroupsView {
     /// Whether a group of several checks changed; one of a single check says nothing that the check does not.
     open: bool,
-    /// Whether a changed group decides.
     decides: bool,
-    /// Number of changed groups, and of others.
     changed: usize,
     others: usize,
-    /// Rows of groups that are worse or better in any build.
     changed_rows: Value,
     other_rows: Value,
 }
 
-/// A group with its index.
 type NumberedGroup<'a> = (usize, &'a ToleranceGroup<'a>);
 
 impl GroupsView {

@@ -11,7 +11,6 @@ pub(super) fn build_link(build: &BuildSummary) -> Hyperlink {
     Hyperlink { text: build.name.clone(), url: to }
 }
 
-/// The distinct machines of a build.
 pub(super) fn machine_links(build: &BuildSummary) -> Vec<Hyperlink> {
     let mut machines: Vec<Hyperlink> = build.runs.iter().flat_map(machines_of_run).collect();
     machines.dedup();

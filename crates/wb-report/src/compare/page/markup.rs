@@ -9,13 +9,11 @@ use minijinja::{HtmlEscape, Value};
 pub(super) struct HtmlWriter(String);
 
 impl HtmlWriter {
-    /// Appends literal markup.
     pub(super) fn raw(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
     }
 
-    /// Appends untrusted text, escaped.
     pub(super) fn text(&mut self, text: &str) -> &mut Self {
         // Writing to a string does not fail.
         let _ = write!(self.0, "{}", HtmlEscape(text));
@@ -28,7 +26,6 @@ impl HtmlWriter {
         self
     }
 
-    /// Returns the markup as a template value.
     pub(super) fn finish(self) -> Value {
         Value::from_safe_string(self.0)
     }

@@ -1,8 +1,8 @@
 //! Renders the HTML page of a comparison: one self-contained file, readable without scripts.
 //!
 //! Without scripts it shows charts, every primary check that changed in any build, findings, groups, builds and
-//! environments. With scripts the table has every check, from [`data`], with filters, the reason for each
-//! cell and its history. Untrusted text is escaped by the template engine, and in [`markup`] by the same function.
+//! environments. With scripts the table has every check, from [`data`], with filters, and the reason and the history of
+//! each cell. Untrusted text is escaped by the template engine, and in [`markup`] by the same function.
 //!
 //! Start with [`html`] and [`view`].
 
@@ -46,23 +46,19 @@ const DOCUMENT: Document<'_> = Document {
     ],
 };
 
-/// Options of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct PageOptions<'a> {
     pub charts: bool,
-    /// Whether the environments of the builds are shown.
     pub environments: bool,
     /// Remarks about the builds, one sentence each.
     pub notes: &'a [String],
     /// The thresholds, tolerances and assumptions of the comparison.
     pub criteria: &'a [String],
-    /// Whether gains count as failures.
+    /// Which verdicts count as failures.
     pub fail_on: FailOn,
 }
 
 /// Renders the page of a comparison; `history` is of the same builds as `outcome`.
-///
-/// Errors: if a template is invalid, which is a bug of this program.
 pub fn html(
     outcome: &ComparisonResult,
     history: &BuildHistory<'_>,

@@ -24,7 +24,6 @@ pub(super) fn model_names(history: &BuildHistory<'_>) -> Vec<String> {
     (0..files.len()).map(name).collect()
 }
 
-/// The number of checks in each model.
 pub(super) fn model_facts(history: &BuildHistory<'_>) -> Vec<NamedText> {
     let checks = &history.tolerances.checks;
     let mut counts = vec![(0, 0); history.tolerances.model_files().len()];
@@ -46,7 +45,6 @@ pub(super) fn model_facts(history: &BuildHistory<'_>) -> Vec<NamedText> {
     files.zip(counts).map(describe).collect()
 }
 
-/// The name of a part of a score, with its model.
 pub(super) fn term_name(term: ScoreTerm, models: &[String]) -> String {
     match term {
         ScoreTerm::Model(index) => models[index].clone(),
@@ -55,13 +53,11 @@ pub(super) fn term_name(term: ScoreTerm, models: &[String]) -> String {
     }
 }
 
-/// Whether the score decides a check of a row.
 pub(super) fn is_scored(table: &CheckTable<'_>, row: usize) -> bool {
     let is_scored = |judged: BuildCheck<'_>| judged.decided_by == ComparisonMethod::Tolerance;
     table.judged().any(|column| table.result(row, column).is_some_and(is_scored))
 }
 
-/// Formats a range of values: `950 to 1050`.
 pub(super) fn format_range((low, high): (f64, f64), measure: &DisplayUnit) -> String {
     format!("{} to {}", format_value(low / measure.divisor), format_value(high / measure.divisor))
 }

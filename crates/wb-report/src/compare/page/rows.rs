@@ -16,20 +16,17 @@ use super::verdict_style::VerdictStyles;
 use crate::compare::failures::describe_failures_alone;
 use crate::compare::figures::{case_name, named_aspect, shown_interval};
 
-/// Maximum number of listed failures of checks that are not primary.
 const MAX_OTHER_FAILURES: usize = 100;
 
-/// Rows of checks, and the number of checks.
 #[derive(Serialize)]
 pub(super) struct CheckRows {
     count: usize,
-    /// The number of checks that have a row.
     listed: usize,
     rows: Value,
 }
 
-/// Rows of the primary checks that are not equal: the check, its value in the first column, and a cell for each
-/// other one.
+/// Rows of the primary checks that are not equal: the check, its value in the first column, and a cell for each other
+/// one.
 pub(super) fn changed_checks(table: &CheckTable<'_>, styles: VerdictStyles) -> CheckRows {
     let rows = select_rows(table, true, |decided| styles.of(decided).is_change);
     CheckRows::new(table, &rows, rows.len(), styles)
@@ -43,7 +40,6 @@ pub(super) fn other_failures(table: &CheckTable<'_>, styles: VerdictStyles) -> C
     CheckRows::new(table, &rows, MAX_OTHER_FAILURES, styles)
 }
 
-/// The rows of checks, primary or not, whose verdict matches in any column.
 fn select_rows(table: &CheckTable<'_>, is_primary: bool, matches: impl Fn(FinalVerdict) -> bool) -> Vec<usize> {
     let has_match = |row: usize| {
         table.judged().any(|column| table.result(row, column).is_some_and(|judged| matches(judged.final_verdict)))
@@ -91,7 +87,6 @@ fn write_first_value(
     rows.raw("</td>");
 }
 
-/// Writes an identifier with its distinguishing parts emphasised.
 fn write_name(rows: &mut HtmlWriter, id: &CheckId<'_>, suffix: &str, better: Option<&'static str>) {
     rows.raw("<th scope=\"row\" class=\"id\"><span>").text(id.profile).raw("/").text(id.test).raw("/").text(id.serial);
     rows.raw(id.id_format.before_case()).raw("</span><wbr/><bdi>").text(&case_name(id));
@@ -163,7 +158,6 @@ pub(super) fn is_weighted_score(judged: &BuildCheck<'_>) -> bool {
     }
 }
 
-/// The aspect that the verdict is based on, if statistics decide.
 fn decisive_aspect<'a>(judged: &BuildCheck<'a>) -> Option<&'a AspectComparison> {
     let by_statistics = judged.by_statistics.filter(|_| {
         // Too few samples have the difference of their means, as in every output.
@@ -172,7 +166,6 @@ fn decisive_aspect<'a>(judged: &BuildCheck<'a>) -> Option<&'a AspectComparison> 
     by_statistics.and_then(MetricComparison::decisive)
 }
 
-/// The deciding difference in percent, and the ends of its interval.
 fn difference(judged: &BuildCheck<'_>, decisive: Option<&AspectComparison>) -> (Option<f64>, Option<[f64; 2]>) {
     match decisive {
         // A value below zero leaves no ratio.

@@ -13,7 +13,6 @@ use super::counts::{legend, parts};
 use crate::chart::{self, CountRow, TrendChart, TrendColumn};
 use crate::page::components::IdGenerator;
 
-/// The charts, sorted by profile and test.
 #[derive(Serialize)]
 pub(super) struct TestTrends {
     tests: Vec<TestTrend>,
@@ -30,14 +29,14 @@ struct TestTrend {
     chart: Value,
 }
 
-/// Maximum number of charts; those with the most checks are charts.
+/// Maximum number of charts; tests with the most checks have one.
 const MAX_CHARTS: usize = 60;
 const WIDTH: f64 = 326.0;
 
 /// Profile and test, with their checks of primary means.
 type TestChecks<'a> = ((&'a str, &'a str), Vec<usize>);
 
-/// Builds the charts of primary means; none for fewer than three builds.
+/// Builds the charts of primary means; `None` for fewer than three builds.
 pub(super) fn build_trends(history: &BuildHistory<'_>, names: &[String], ids: &mut IdGenerator) -> Option<TestTrends> {
     if names.len() < 3 {
         return None;

@@ -6,30 +6,24 @@ use wb_compare::comparison::{FailOn, FinalVerdict};
 use super::markup::HtmlWriter;
 use crate::compare::wording::Wording;
 
-/// Display style of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct VerdictStyle {
     pub(super) word: &'static str,
     pub(super) symbol: &'static str,
-    /// The CSS class.
     pub(super) class: &'static str,
-    /// Whether it fails a build.
     pub(super) failed: bool,
     /// Whether it is listed by default: whatever is not equal.
     pub(super) is_change: bool,
-    /// Whether checks of this comparison can have it.
     pub(super) is_possible: bool,
 }
 
 impl VerdictStyle {
-    /// Begins the table cell of a verdict with its symbol.
     pub(super) fn write(&self, rows: &mut HtmlWriter) {
         rows.raw("<td class=\"").figure(self.class).raw("\"><abbr title=\"").figure(self.word);
         rows.raw("\">").figure(self.symbol).raw("</abbr>");
     }
 }
 
-/// The styles of verdicts in a comparison.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct VerdictStyles {
     pub(super) fail_on: FailOn,
@@ -37,12 +31,11 @@ pub(super) struct VerdictStyles {
 }
 
 impl VerdictStyles {
-    /// All styles, in the order of [`FinalVerdict::ALL`].
+    /// In the order of [`FinalVerdict::ALL`].
     pub(super) fn all(self) -> [VerdictStyle; FinalVerdict::ALL.len()] {
         FinalVerdict::ALL.map(|decided| self.of(decided))
     }
 
-    /// The style of a verdict.
     pub(super) fn of(self, decided: FinalVerdict) -> VerdictStyle {
         let (symbol, class) = symbol_and_class(decided);
         let failed = self.fail_on.fails(decided);

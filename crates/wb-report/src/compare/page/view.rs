@@ -30,7 +30,6 @@ use crate::compare::wording::{PageWords, Wording};
 use crate::page::components::{IdGenerator, NamedText, PageFigure, named_text};
 use crate::systems::SystemTable;
 
-/// Data of the page.
 #[derive(Serialize)]
 pub(super) struct ComparisonPage {
     title: String,
@@ -39,7 +38,6 @@ pub(super) struct ComparisonPage {
     mark: Mark,
     facts: Vec<NamedText>,
     builds: BuildTable,
-    /// The charts at the beginning.
     overview: Vec<PageFigure>,
     counts: CountsView,
     findings: Vec<BuildFindings>,
@@ -52,19 +50,17 @@ pub(super) struct ComparisonPage {
     groups: GroupsView,
     /// The number of disturbed samples of the first build and the last.
     disturbed: Option<String>,
-    /// Whether there are any, which the head of the page says.
+    /// Whether any sample is, which the head of the page says.
     is_disturbed: bool,
     spread: Vec<PageFigure>,
     trends: Option<TestTrends>,
     systems: Option<SystemTable>,
     environments: Vec<EnvironmentView>,
-    /// Programs that differ between the first build and the last.
     programs: Vec<DifferenceRow>,
     notes: Vec<String>,
     words: PageWords,
 }
 
-/// A build's name in a column header.
 #[derive(Serialize)]
 struct BuildName {
     whole: String,
@@ -78,7 +74,6 @@ struct ErrorView {
     message: String,
 }
 
-/// The sign before the headline.
 #[derive(Serialize)]
 struct Mark {
     class: &'static str,
@@ -154,7 +149,7 @@ impl BuildName {
     }
 }
 
-/// The names of both ends; of several parts of one run, how many they are.
+/// The names of both ends; for several parts of one run, their number.
 fn title(outcome: &ComparisonResult, ends: &[&str]) -> String {
     let Some(within_run) = outcome.within_run.as_ref().filter(|within_run| within_run.judged.len() > 1) else {
         return ends.join(" → ");
@@ -167,7 +162,6 @@ fn title(outcome: &ComparisonResult, ends: &[&str]) -> String {
     format!("{} → {} other {parts}", within_run.reference, within_run.judged.len())
 }
 
-/// The totals of the last build in a line.
 fn totals_line(outcome: &ComparisonResult) -> String {
     let counted = count_verdicts(&outcome.totals, Wording::new(outcome));
     let parts: Vec<String> = counted.into_iter().map(|(count, name)| format!("{count} {name}")).collect();
@@ -175,7 +169,6 @@ fn totals_line(outcome: &ComparisonResult) -> String {
     format!("{parts}; {}", describe_compared(outcome))
 }
 
-/// The method, options and exit status of the comparison.
 fn facts(outcome: &ComparisonResult, history: &BuildHistory<'_>, criteria: &[String]) -> Vec<NamedText> {
     let failed_by = match Wording::new(outcome).failed_by(outcome) {
         "regression by" => "a regression by",

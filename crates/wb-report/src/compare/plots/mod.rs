@@ -25,25 +25,21 @@ pub struct Plot {
 const WIDTH: f64 = 860.0;
 
 impl Plot {
-    /// Renders the chart as SVG.
     pub fn svg(&self) -> String {
         chart::svg(&self.chart, WIDTH)
     }
 
-    /// Renders the chart as PNG, with two pixels per point.
-    ///
-    /// Errors: if it is too large.
+    /// Renders the chart as PNG, with two pixels per point. Fails if it is too large.
     pub fn png(&self) -> Result<Vec<u8>, PngError> {
         chart::png(&self.svg())
     }
 }
 
-/// The common properties of a plot's cases.
 type PlotKey<'a> = (&'a str, &'a str, &'a str, Class, &'a str);
 
 /// Draws plots of all metrics of all tests. A line across each box shows the median of the first build. Checks of means
-/// for which `is_baseline` returns true are not drawn as boxes: their medians are lines across all plots of comparable
-/// metrics, those of the same class and unit, or without a known unit of the same name.
+/// that `is_baseline` accepts are not drawn as boxes: their medians are lines across all plots of comparable metrics,
+/// those of the same class and unit, or without a known unit of the same name.
 pub fn plots(builds: &Builds, is_baseline: impl Fn(&str) -> bool) -> Vec<Plot> {
     let mut rows: IndexMap<PlotKey<'_>, Vec<MetricIndex>> = IndexMap::new();
     let mut baselines = Vec::new();
@@ -77,7 +73,6 @@ pub fn plots(builds: &Builds, is_baseline: impl Fn(&str) -> bool) -> Vec<Plot> {
     rows.into_iter().filter_map(plot).collect()
 }
 
-/// The boxes of a case, one for each build that has it.
 fn case_boxes(builds: &Builds, row: MetricIndex) -> Vec<BoxRow> {
     let samples_of = |build: &Build| Some((build.name.clone(), samples(build, row)?, build.runs.len()));
     let boxes: Vec<_> = builds.list().iter().filter_map(samples_of).collect();

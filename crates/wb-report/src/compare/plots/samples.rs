@@ -9,7 +9,7 @@ use crate::chart::{SampleDot, SampleMark};
 /// Number of samples from which they are not drawn individually.
 const MAX_DOTS: usize = 60;
 
-/// The finite samples of all runs of a build; a run without samples contributes its mean. None if there are none.
+/// The finite samples of all runs of a build; a run without samples contributes its mean. `None` if there are none.
 pub(super) fn samples(build: &Build, row: MetricIndex) -> Option<Vec<f64>> {
     let values = build.runs.iter().flat_map(|run| match run.samples(row) {
         [] => run.reading(row).and_then(|reading| reading.mean.number()).into_iter().collect(),
@@ -19,12 +19,10 @@ pub(super) fn samples(build: &Build, row: MetricIndex) -> Option<Vec<f64>> {
     (!samples.is_empty()).then_some(samples)
 }
 
-/// The statistics of a build's samples.
 pub(super) fn summary(build: &Build, row: MetricIndex) -> Option<Summary> {
     Some(Summary::new(&Samples::new(&samples(build, row)?).ok()?))
 }
 
-/// The samples as dots, if there are not too many.
 pub(super) fn dots(samples: &[f64], unit: &Unit) -> Vec<SampleDot> {
     if samples.len() >= MAX_DOTS {
         return Vec::new();

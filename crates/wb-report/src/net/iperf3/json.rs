@@ -10,19 +10,17 @@ use super::{Amount, Side, Stream, Test, split_address};
 /// When and where a test ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Name and version of the program.
     pub version: String,
     /// The machine and its kernel, as uname(1) prints them.
     pub system_info: String,
     /// Start of the test in seconds since 1970.
     pub seconds: i64,
-    /// The same as a date of HTTP (RFC 9110, section 5.6.7).
+    /// The start as a date of HTTP (RFC 9110, section 5.6.7).
     pub time: String,
     /// Random text that identifies the test.
     pub cookie: String,
 }
 
-/// CPU time of both sides in the measurement, where it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CpuUsage {
     /// The reporting side.
@@ -32,21 +30,17 @@ pub struct CpuUsage {
     pub seconds: f64,
 }
 
-/// The JSON of one side of a test.
 #[derive(Debug, Clone, Copy)]
 pub struct JsonReport<'a> {
     pub test: &'a Test,
-    /// When and where it ran.
     pub identity: &'a Identity,
     pub samples: &'a Samples,
     /// What the other side sampled, where it is known.
     pub other: Option<&'a Samples>,
-    /// CPU time.
     pub cpu: CpuUsage,
 }
 
 impl JsonReport<'_> {
-    /// The whole document.
     pub fn document(&self) -> Map<String, Value> {
         let mut document = Map::new();
         if let Some(title) = &self.test.title {
@@ -62,7 +56,6 @@ impl JsonReport<'_> {
         document
     }
 
-    /// The document of a test that did not start.
     pub fn failed_start(identity: &Identity, error: &str) -> Value {
         let (version, system_info) = (&identity.version, &identity.system_info);
         json!({
@@ -73,7 +66,7 @@ impl JsonReport<'_> {
         })
     }
 
-    /// What is known when the connections are open.
+    /// The fields that are known when the connections are open.
     pub fn start(&self) -> Value {
         let Self { test, identity, .. } = self;
         let first = test.streams.first().and_then(|stream| self.samples.first_connection(stream.id));
@@ -208,7 +201,6 @@ impl JsonReport<'_> {
         value["bits_per_second"] = integer(interval.bits_per_second());
     }
 
-    /// The totals.
     pub fn end(&self) -> Value {
         let totals: Vec<(&Stream, StreamTotal)> = self
             .test
@@ -346,7 +338,6 @@ impl JsonReport<'_> {
     }
 }
 
-/// Which side's figures an object has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Figures {
     Sender,

@@ -1,7 +1,7 @@
 //! A run as iperf3 3.12 reports it: [`text`] as it appears during the run, and [`json`].
 //!
-//! The layouts and keys are iperf3's, so that scripts which read them work; figures are of this program. Where iperf3
-//! has a figure that is unknown here, JSON has null.
+//! The layouts and keys are iperf3's, so that scripts which read them work; the figures are this program's. Where
+//! iperf3 has a figure that is unknown here, JSON has null.
 
 pub mod json;
 mod samples;
@@ -18,9 +18,9 @@ pub use units::{RateUnit, RateUnitError};
 /// The side of a test whose view is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// The side that connects.
+    /// Connects.
     Client,
-    /// The side that accepts.
+    /// Accepts.
     Server,
 }
 
@@ -29,59 +29,54 @@ pub enum Side {
 pub enum Amount {
     /// As much as possible in this time.
     Time(Duration),
-    /// A number of bytes, over all streams (`-n`).
+    /// Over all streams (`-n`).
     Bytes(u64),
-    /// A number of blocks, over all streams (`-k`).
+    /// Over all streams (`-k`).
     Blocks(u64),
 }
 
 /// The parameters of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Test {
-    /// The side whose view is reported.
     pub side: Side,
     /// The other side, as the user names it.
     pub host: String,
-    /// Port of the control connection: the server's for a client, the client's for a server. A server that is known only
-    /// through its client has none.
+    /// Port of the control connection: the server's for a client, the client's for a server. `None` for a server that
+    /// is known only through its client.
     pub port: Option<u16>,
     pub protocol: Protocol,
-    /// The streams, in the order of their numbers.
+    /// In the order of their numbers.
     pub streams: Vec<Stream>,
     /// Bytes per block: of a system call, or of a datagram.
     pub block_size: u32,
     /// Time before the measurement.
     pub omit: Duration,
     pub amount: Amount,
-    /// Target rate of each stream in bits per second; 0 for no limit.
+    /// Per stream, in bits per second; 0 for no limit.
     pub target_bitrate: f64,
     /// Requested size of the socket buffers in bytes; 0 for the kernel's choice.
     pub window: u32,
-    /// Type of service.
     pub tos: u8,
-    /// Unit of rates in text.
     pub rate_unit: RateUnit,
-    /// Text that the caller adds to JSON, by `-T`; none by default.
+    /// Text that the caller adds to JSON by `-T`.
     pub title: Option<String>,
     /// Further text that the caller adds to JSON.
     pub extra_data: Option<String>,
-    /// Requested maximum segment size of TCP.
     pub mss: Option<u32>,
 }
 
 /// One stream of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
-    /// Its group and strand.
     pub id: StreamId,
-    /// The number that reports give it; iperf3 uses that of the descriptor.
+    /// The number in reports; iperf3 uses that of the descriptor.
     pub socket: u32,
     pub client_sends: bool,
 }
 
 impl Test {
-    /// The parameters of a test that runs this profile; `None` if it is no test of iperf3, since a group of it does not
-    /// just send or just receive.
+    /// The parameters of a test that runs this profile; `None` if one of its groups does more than just send or just
+    /// receive, which no test of iperf3 does.
     pub fn from_profile(profile: &NetProfile, side: Side, host: &str, port: Option<u16>) -> Option<Self> {
         let mut streams = Vec::new();
         let mut endpoint: Option<&Endpoint> = None;
@@ -145,12 +140,10 @@ impl Test {
         })
     }
 
-    /// Whether both sides send.
     pub fn is_bidirectional(&self) -> bool {
         self.streams.iter().any(|stream| stream.client_sends) && self.streams.iter().any(|stream| !stream.client_sends)
     }
 
-    /// Whether the server alone sends.
     pub fn is_reverse(&self) -> bool {
         self.streams.iter().all(|stream| !stream.client_sends)
     }
@@ -160,17 +153,14 @@ impl Test {
         if self.is_bidirectional() { self.streams.len() / 2 } else { self.streams.len() }
     }
 
-    /// Whether blocks are datagrams.
     pub fn is_udp(&self) -> bool {
         self.protocol == Protocol::Udp
     }
 
-    /// Whether the reporting side sends on this stream.
     pub fn sends(&self, stream: &Stream) -> bool {
         stream.client_sends == (self.side == Side::Client)
     }
 
-    /// The same test from the other side.
     #[must_use]
     pub fn other_side(&self, host: &str) -> Self {
         let side = match self.side {
@@ -193,7 +183,6 @@ fn socket_number(index: u32, side: Side) -> u32 {
     }
 }
 
-/// The host and the port of an address.
 fn split_address(address: &str) -> (&str, &str) {
     let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
     (host.trim_matches(['[', ']']), port)

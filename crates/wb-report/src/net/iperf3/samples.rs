@@ -9,15 +9,13 @@ use wb_net::transport::watched_connection::{ConnectionSnapshot, TcpSnapshot};
 use super::text::StreamTotal;
 use super::{Amount, Stream, Test};
 
-/// A stream, by the group and strand that are it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamId {
     pub group: u32,
-    /// Index of the strand in the group.
     pub strand: u32,
 }
 
-/// A rest of a window that is shorter than this, in seconds, is no interval of its own.
+/// In seconds; a shorter rest of a window is not an interval of its own.
 const SHORTEST: f64 = 0.01;
 
 /// The samples that one side took.
@@ -37,37 +35,32 @@ struct StreamSamples {
 /// What a stream moved between two samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
-    /// Its start in seconds since the start of the window.
+    /// In seconds since the start of the window.
     pub start: f64,
     pub end: f64,
-    /// Bytes moved.
     pub bytes: u64,
     pub blocks: u64,
     /// Segments retransmitted by this side.
     pub retransmits: u64,
     /// Whether it is before the measurement.
     pub omitted: bool,
-    /// The connection at its end.
+    /// The connection at the end of the interval.
     pub tcp: Option<TcpSnapshot>,
-    /// The datagrams received in it.
     pub datagrams: DatagramProgress,
 }
 
 impl Interval {
-    /// Its length in seconds.
     pub fn seconds(&self) -> f64 {
         self.end - self.start
     }
 
-    /// Bits per second.
     pub fn bits_per_second(&self) -> f64 {
         if self.seconds() > 0.0 { self.bytes as f64 * 8.0 / self.seconds() } else { 0.0 }
     }
 
     /// Counts what the receiver counted, and what it missed, as sent. A sender's system call may not have returned when
-    /// its window ended, and a lost sender has reported less than it sent. In both cases the sender's window is taken
-    /// to end with the receiver's. If the windows differ in length, the longer one included time in which nothing was
-    /// left to send.
+    /// its window ended, and a lost sender has reported less than it sent: the sender's window is taken to end with the
+    /// receiver's. If the windows differ in length, the longer one included time in which nothing was left to send.
     pub(super) fn include_received(&mut self, receiver: &Self) {
         let blocks = receiver.blocks + receiver.datagrams.missing;
         if self.bytes < receiver.bytes || self.blocks < blocks {
@@ -83,7 +76,6 @@ impl Interval {
         }
     }
 
-    /// Adds what followed.
     fn extend(&mut self, next: &Self) {
         self.end = next.end;
         self.bytes += next.bytes;
@@ -113,7 +105,6 @@ impl Interval {
 }
 
 impl Samples {
-    /// No samples yet, of a run of this profile.
     pub fn new(profile: &NetProfile) -> Self {
         let groups = profile.groups.iter().zip(0..);
         let warm_ups = groups.flat_map(|(group, index)| {
@@ -155,13 +146,12 @@ impl Samples {
         self.of(id).iter().find_map(|sample| sample.connection.as_ref())
     }
 
-    /// The intervals of a stream.
     pub fn intervals(&self, id: StreamId) -> &[Interval] {
         self.streams.get(&id).map_or(&[], |stream| stream.intervals.as_slice())
     }
 
-    /// The number of intervals, from the first, of which nothing more is counted: each is followed by another one of its
-    /// stream, or ends before the rest of the window begins.
+    /// The number of intervals, from the first, that are complete: each is followed by another one of its stream, or
+    /// ends before the rest of the window begins.
     pub fn settled(&self, test: &Test) -> usize {
         let is_settled = |all: &[Interval], index: usize| match test.amount {
             _ if index + 1 < all.len() => true,
@@ -178,8 +168,8 @@ impl Samples {
         test.streams.iter().map(of_stream).min().unwrap_or(0)
     }
 
-    /// The interval of a stream with this index. With `other`, the samples of the other side after the end, the last one
-    /// has what the total of the stream has beside its intervals.
+    /// An interval of a stream. With `other`, the samples of the other side after the end, the last one includes what
+    /// the total of the stream has beyond its intervals.
     pub(super) fn interval(
         &self,
         test: &Test,
@@ -220,7 +210,7 @@ fn seconds(from: u64, to: u64) -> f64 {
     to.saturating_sub(from) as f64 / 1e9
 }
 
-/// What was moved between two samples of a window that began with `first`.
+/// The interval between two samples of a window that began with `first`.
 fn between(first: &StrandProgress, before: &StrandProgress, now: &StrandProgress, omitted: bool) -> Interval {
     let tcp = |sample: &StrandProgress| sample.connection.as_ref().and_then(|connection| connection.tcp.clone());
     let retransmits = |sample: &StrandProgress| tcp(sample).map_or(0, |tcp| tcp.retransmits);

@@ -14,42 +14,35 @@ use super::{Amount, Side, Stream, Test, split_address, units};
 const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -\n";
 const RULE: &str = "-----------------------------------------------------------\n";
 
-/// What a server prints while it waits.
 pub fn listening(port: u16, test: u64) -> String {
     format!("{RULE}Server listening on {port} (test #{test})\n{RULE}")
 }
 
-/// The text of one side of a test, as it proceeds.
 #[derive(Debug)]
 pub struct TextReport {
     test: Test,
     samples: Samples,
     announced: Vec<Stream>,
     has_header: bool,
-    /// Intervals whose lines have been written.
     written: usize,
-    /// What a verbose report names.
     verbose: Option<Identity>,
 }
 
 impl TextReport {
-    /// The report of a test that runs this profile; a verbose one, if it has an identity.
+    /// Creates the report of a test that runs this profile; a verbose one, if it has an identity.
     pub fn new(test: Test, profile: &NetProfile, verbose: Option<Identity>) -> Self {
         let samples = Samples::new(profile);
         Self { test, samples, announced: Vec::new(), has_header: false, written: 0, verbose }
     }
 
-    /// What was sampled.
     pub fn samples(&self) -> &Samples {
         &self.samples
     }
 
-    /// The test.
     pub fn test(&self) -> &Test {
         &self.test
     }
 
-    /// The text before connections are open.
     pub fn heading(&self) -> String {
         let Test { host, port, .. } = &self.test;
         let mut out = String::new();
@@ -132,7 +125,6 @@ impl TextReport {
         out
     }
 
-    /// Adds samples; returns the lines that they give.
     pub fn push(&mut self, samples: &[StrandProgress]) -> String {
         let mut out = String::new();
         for sample in samples {
@@ -246,8 +238,7 @@ impl TextReport {
         }
     }
 
-    /// The totals of the measurement, after a warning if there is one. The other side's samples, where they are known,
-    /// give its lines.
+    /// The totals of the measurement, after `warning`. The other side's samples, where they are known, give its lines.
     pub fn summary(&mut self, other: Option<&Samples>, warning: Option<&str>, cpu: CpuUsage) -> String {
         let mut out = String::new();
         let counts = self.test.streams.iter().map(|stream| self.samples.intervals(stream.id).len());
@@ -342,12 +333,11 @@ fn datagrams(interval: &Interval, arrived: u64) -> String {
     format!("{:5.3} ms  {lost}/{all} ({}%)", interval.datagrams.jitter_ns / 1e6, two_digits(percent))
 }
 
-/// Percentage of datagrams that were lost.
 pub(super) fn lost_percent(lost: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { 100.0 * lost as f64 / all as f64 }
 }
 
-/// Two significant digits without trailing zeros, as `%.2g` of C prints them.
+/// Two significant digits without trailing zeros, as C's `%.2g` prints them.
 fn two_digits(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();

@@ -14,7 +14,6 @@ pub enum RateUnit {
     Bytes(usize),
 }
 
-/// An invalid unit of rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected one of k, m, g, t (bits), K, M, G, T (bytes)")]
 pub struct RateUnitError;
@@ -40,7 +39,6 @@ pub(super) fn rate(bits_per_second: f64, unit: RateUnit) -> String {
     }
 }
 
-/// Formats a number of bytes.
 pub(super) fn bytes(count: f64) -> String {
     adaptive(count, 1024.0, "Bytes")
 }

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Blas {
     Shared {
-        /// The name that the program requests, such as `libblas.so.3`.
+        /// Requested by the program, such as `libblas.so.3`.
         soname: String,
-        /// The file that it resolves to, with symbolic links resolved.
+        /// With symbolic links resolved.
         file: PathBuf,
-        /// The implementation.
         family: BlasFamily,
     },
     /// The program requests a library that is missing.
@@ -19,16 +18,12 @@ pub enum Blas {
     BuiltIn,
 }
 
-/// An implementation of BLAS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlasFamily {
-    /// OpenBLAS.
     OpenBlas,
-    /// Intel oneMKL.
     Mkl,
-    /// BLIS, AMD's included.
+    /// Including AMD's.
     Blis,
-    /// ATLAS.
     Atlas,
     /// The Fortran reference of Netlib, slow by design.
     Reference,
@@ -51,9 +46,8 @@ const LIBRARIES: [&str; 12] = [
     "libmkl_rt",
 ];
 
-/// Parses the output of `ldd`; `real_path` resolves symbolic links, or returns none if it cannot.
-///
-/// Where several libraries define BLAS, the first wins, as it does for the dynamic linker.
+/// Parses the output of `ldd`. Where several libraries define BLAS, the first wins, as it does for the dynamic linker.
+/// `real_path` resolves symbolic links, or returns none if it cannot.
 #[must_use]
 pub fn resolve(ldd: &str, real_path: impl Fn(&Path) -> Option<PathBuf>) -> Blas {
     let Some((soname, target)) = ldd.lines().filter_map(parse_dependency).find(|(soname, _)| is_blas(soname)) else {
@@ -83,8 +77,8 @@ fn is_blas(soname: &str) -> bool {
 }
 
 impl BlasFamily {
-    /// Detects the implementation by the names of the file and its folder (Debian installs `libblas.so.3` in a folder
-    /// named after the implementation).
+    /// Detects the implementation by the names of the file and its folder: Debian installs `libblas.so.3` in a folder
+    /// named after the implementation.
     #[must_use]
     pub fn detect(file: &Path) -> Self {
         let names: Vec<String> =

@@ -15,17 +15,12 @@ struct Entry {
 }
 
 impl HpccSummary {
-    /// Returns a figure by its name.
-    ///
-    /// # Errors
-    /// If the name is missing, or its value is not a number.
     pub fn number(&self, name: &'static str) -> Result<f64, OutputError> {
         let entry = self.0.get(name).ok_or(OutputError::Missing(name))?;
         let number = entry.value.parse().ok().filter(|number: &f64| number.is_finite());
         number.ok_or_else(|| OutputError::invalid_line(entry.line, name, &entry.value))
     }
 
-    /// Returns the text of an entry, whether it is a number or not.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|entry| entry.value.as_str())
@@ -38,9 +33,6 @@ impl HpccSummary {
     }
 
     /// HPL's scaled residual, ‖Ax−b‖∞/(ε(‖A‖∞‖x‖∞+‖b‖∞)n), from the norms in the summary.
-    ///
-    /// # Errors
-    /// If a norm is missing or not a number.
     pub fn hpl_residual(&self) -> Result<f64, OutputError> {
         let a_times_x = self.number("HPL_AnormI")? * self.number("HPL_XnormI")?;
         let scale = self.number("HPL_eps")? * (a_times_x + self.number("HPL_BnormI")?);
@@ -48,10 +40,7 @@ impl HpccSummary {
     }
 }
 
-/// Parses the summary.
-///
-/// # Errors
-/// If the summary is missing or incomplete, or has a line other than `name=value`.
+/// Parses the summary. Fails if it is incomplete, or has a line other than `name=value`.
 pub fn parse(output: &str) -> Result<HpccSummary, OutputError> {
     let mut lines = output.lines().enumerate();
     if !lines.any(|(_, line)| line.trim() == "Begin of Summary section.") {

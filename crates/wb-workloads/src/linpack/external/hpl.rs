@@ -2,47 +2,39 @@
 
 use super::{OutputError, check_consistent};
 
-/// Resolution of the times in the output.
 const TIME_RESOLUTION_SECONDS: f64 = 0.01;
 
-/// One solved system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HplResult {
-    /// The variant as HPL encodes it, such as `WR11C2R4`.
+    /// As HPL encodes it, such as `WR11C2R4`.
     pub variant: String,
     /// Number of equations.
     pub size: u64,
     pub block: u64,
     /// Rows and columns of the process grid.
     pub grid: (u64, u64),
-    /// Seconds to factor and solve, with a resolution of 10 ms.
+    /// To factor and solve, with a resolution of 10 ms.
     pub seconds: f64,
-    /// Speed in 10⁹ operations per second.
+    /// 10⁹ operations per second.
     pub gflops: f64,
     /// Residual checks: one since HPL 2, three before.
     pub checks: Vec<ResidualCheck>,
 }
 
-/// One residual check.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ResidualCheck {
     pub residual: f64,
-    /// Whether HPL accepted it.
     pub passed: bool,
 }
 
 impl HplResult {
-    /// Whether there were checks and all of them passed.
     #[must_use]
     pub fn passed(&self) -> bool {
         !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
     }
 }
 
-/// Parses all solved systems with their checks.
-///
-/// # Errors
-/// If there is no result line, an invalid one, or a check without a result.
+/// Parses all solved systems with their checks. Fails if there is no result line, or a check without a result.
 pub fn parse(output: &str) -> Result<Vec<HplResult>, OutputError> {
     let mut solves: Vec<HplResult> = Vec::new();
     for (index, line) in output.lines().enumerate() {

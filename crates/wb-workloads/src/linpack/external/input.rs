@@ -5,24 +5,21 @@ use std::fmt::{self, Display};
 /// Input of Intel's xlinpack: the seven lines of its `lininput` files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XlinpackInput {
-    /// The first line, which xlinpack ignores.
+    /// xlinpack ignores it.
     header: String,
-    /// The second line, which xlinpack prints.
+    /// xlinpack prints it.
     subheader: String,
-    /// The problems, counted in the third line: each has one entry in each of the last four lines.
+    /// The third line has their number; each has one entry in each of the last four lines.
     problems: Vec<XlinpackProblem>,
 }
 
-/// A system of linear equations to solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XlinpackProblem {
     /// Number of equations: rows and columns of the matrix.
     pub size: u64,
-    /// Leading dimension of the matrix: the distance between its columns, in elements.
+    /// Distance between columns of the matrix, in elements.
     pub leading_dimension: u64,
-    /// Number of times that the system is solved.
     pub trials: u64,
-    /// Alignment of the data, in KiB.
     pub alignment_kib: u64,
 }
 
@@ -33,9 +30,6 @@ pub struct LineBreakError(pub &'static str);
 
 impl XlinpackInput {
     /// Creates an input after checking that each header is one line.
-    ///
-    /// # Errors
-    /// [`LineBreakError`] with the parameter's name.
     pub fn new(header: String, subheader: String, problems: Vec<XlinpackProblem>) -> Result<Self, LineBreakError> {
         for (name, line) in [("lininput-header", &header), ("lininput-subheader", &subheader)] {
             if line.contains(['\n', '\r']) {
@@ -62,7 +56,6 @@ impl Display for XlinpackInput {
 /// Input of HPL. The options of the algorithm are fixed at the values that HPL's "Tuning" page suggests to start with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HplInput {
-    /// Problem sizes: numbers of equations.
     pub sizes: Vec<u64>,
     pub block_sizes: Vec<u64>,
     /// Process grids, rows by columns; each product is at most the number of processes.

@@ -2,12 +2,9 @@
 
 use super::{OutputError, check_consistent};
 
-/// Output of one run of xlinpack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct XlinpackOutput {
-    /// Number of threads, as reported.
     pub threads: Option<u32>,
-    /// Trials in the order of the table.
     pub trials: Vec<Trial>,
 }
 
@@ -16,29 +13,23 @@ pub struct XlinpackOutput {
 pub struct Trial {
     /// Number of equations.
     pub size: u64,
-    /// Leading dimension of the matrix: distance between columns, in elements.
+    /// Distance between columns of the matrix, in elements.
     pub leading_dimension: u64,
-    /// Alignment of the data in KiB.
     pub alignment_kib: u64,
-    /// Seconds to factor and solve, with a resolution of 1 ms.
+    /// To factor and solve, with a resolution of 1 ms.
     pub seconds: f64,
-    /// Speed in 10⁹ operations per second.
+    /// 10⁹ operations per second.
     pub gflops: f64,
     pub residual: f64,
-    /// Scaled residual: ‖Ax−b‖∞ over ε(‖A‖∞‖x‖∞+‖b‖∞)n.
+    /// ‖Ax−b‖∞ over ε(‖A‖∞‖x‖∞+‖b‖∞)n.
     pub normalized_residual: f64,
-    /// Whether xlinpack accepted the solution.
     pub passed: bool,
 }
 
-/// Resolution of the times in the table.
 const TIME_RESOLUTION_SECONDS: f64 = 0.001;
 const COLUMN_HEADERS: [&str; 8] = ["Size", "LDA", "Align.", "Time(s)", "GFlops", "Residual", "Residual(norm)", "Check"];
 
-/// Parses the output of xlinpack.
-///
-/// # Errors
-/// If there is no table, one of its rows is invalid, or a speed contradicts its time.
+/// Parses the output of xlinpack. Fails also if a speed contradicts its time.
 pub fn parse(output: &str) -> Result<XlinpackOutput, OutputError> {
     let mut lines = output.lines().enumerate();
     let mut threads = None;

@@ -8,30 +8,26 @@ pub mod hpl;
 pub mod input;
 pub mod intel;
 
-/// Errors in the output of a linpack program.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum OutputError {
-    /// The part with the results is missing: another program, or one that ended early.
+    /// Another program, or one that ended early.
     #[error("no {0} in the output")]
     Missing(&'static str),
     #[error("invalid {expected} on line {line} of the output: `{text}`")]
     Line {
-        /// Line number, from 1.
+        /// From 1.
         line: usize,
         expected: &'static str,
-        /// The line or value.
         text: String,
     },
-    /// Time and speed contradict each other: another unit, or another count of operations.
+    /// Another unit, or another count of operations.
     #[error("line {line} of the output reports {gflops} GFLOPS for {seconds} s, which is {expected:.4} GFLOPS")]
     Inconsistent {
-        /// Line number, from 1.
+        /// From 1.
         line: usize,
-        /// Speed as printed.
         gflops: f64,
-        /// Time as printed.
         seconds: f64,
-        /// Speed that follows from the size and the printed time.
+        /// Follows from the size and the printed time.
         expected: f64,
     },
 }

@@ -299,7 +299,6 @@ fn parse_interval(text: &str) -> Result<ReportInterval, String> {
     }
 }
 
-/// The CPUs of both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Affinity {
     pub(crate) own: usize,

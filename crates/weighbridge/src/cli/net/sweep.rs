@@ -1,5 +1,3 @@
-//! Arguments of `net sweep`.
-
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};

@@ -16,7 +16,6 @@ const UNUSED: [(&str, &[&str]); 7] = [
     ("udp-rr", &["gso", "protocols"]),
 ];
 
-/// Hides the options from the help of the presets that do not use them.
 pub(crate) fn hide(net: Command) -> Command {
     net.mut_subcommands(|preset| match unused(preset.get_name()) {
         Some(ids) => ids.iter().fold(preset, |preset, id| preset.mut_arg(id, |arg| arg.hide(true))),
@@ -24,7 +23,6 @@ pub(crate) fn hide(net: Command) -> Command {
     })
 }
 
-/// Refuses them there. `net` are the matches of the command `net`.
 pub(crate) fn refuse(net: &ArgMatches) -> Result<(), UsageError> {
     let Some((name, matches)) = net.subcommand() else { return Ok(()) };
     let is_given = |id: &&&str| matches.value_source(id) == Some(ValueSource::CommandLine);

@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_bytes, print_text, write_file};
 
-/// Writes the table of checks and builds as CSV.
 pub(crate) fn analyze(args: &AnalyzeArgs, console: &Console) -> Result<Exit, Error> {
     let builds = read_strictly(&args.builds, &args.read, console)?;
     let which = if args.primary { CheckFilter::Primary } else { CheckFilter::All };
@@ -26,7 +25,6 @@ pub(crate) fn analyze(args: &AnalyzeArgs, console: &Console) -> Result<Exit, Err
     Ok(Exit::Success)
 }
 
-/// Prints the index of the build that another build resembles most.
 pub(crate) fn nearest(args: &NearestArgs, console: &Console) -> Result<Exit, Error> {
     match print_nearest(args, console) {
         // Exit status 1 is a valid index, so errors need another one.
@@ -57,7 +55,6 @@ fn print_nearest(args: &NearestArgs, console: &Console) -> Result<Exit, Error> {
     Ok(if args.exit_index { Exit::Code(u8::try_from(nearest.candidate).unwrap_or(u8::MAX - 1)) } else { Exit::Success })
 }
 
-/// Writes the smallest results folder that gives the same comparison.
 pub(crate) fn strip(args: &StripArgs, console: &Console) -> Result<Exit, Error> {
     let options = StripOptions { include_incorrect: args.include_incorrect, attach_sysinfo: args.attach_sysinfo };
     let stripped = wb_compare::run_perf::strip::strip(&args.from, &args.into, &options)?;

@@ -29,8 +29,7 @@ pub(super) fn read_strictly(typed: &[String], flags: &BuildFlags, console: &Cons
     }
 }
 
-/// Reads the selected cells of builds and returns them with warnings; cells may differ in the parameters of
-/// `allow_different`.
+/// Reads the selected cells of builds, with warnings; cells may differ in the parameters of `allow_different`.
 pub(super) fn read_with_warnings(
     typed: &[String],
     flags: &BuildFlags,
@@ -41,7 +40,7 @@ pub(super) fn read_with_warnings(
     read_with_options(typed, flags, ReadOptions { allow_different, ..ReadOptions::default() }, console)
 }
 
-/// Reads builds and returns them with warnings; `options` are completed by the flags.
+/// Reads builds, with warnings; the flags complete `options`.
 pub(super) fn read_with_options(
     typed: &[String],
     flags: &BuildFlags,
@@ -68,7 +67,6 @@ pub(super) fn read_with_options(
     Ok(read)
 }
 
-/// Keeps the selected cells of builds.
 fn select(builds: &mut Builds, selection: &Selection, console: &Console) -> Result<(), Error> {
     if selection.is_unrestricted() || builds.rows().len() == 0 {
         return Ok(());

@@ -13,7 +13,6 @@ pub(super) fn tolerance(args: &CompareArgs) -> f64 {
     args.tolerance.unwrap_or(tolerance::Options::default().tolerance)
 }
 
-/// Describes the criteria, one text each.
 pub(super) fn describe(args: &CompareArgs, builds: &Builds) -> Vec<String> {
     let threshold = describe_threshold(args.threshold.unwrap_or_default(), builds);
     // A noise model replaces the assumption where it knows a check, which is said beside the check.
@@ -29,7 +28,6 @@ pub(super) fn describe(args: &CompareArgs, builds: &Builds) -> Vec<String> {
     [Some(threshold), runs, confidence, Some(tolerance)].into_iter().flatten().chain(models).collect()
 }
 
-/// Describes the threshold of a comparison.
 fn describe_threshold(threshold: Threshold, builds: &Builds) -> String {
     let within = |percent: f64| format!("differences within {} do not matter", format_threshold(percent));
     match threshold {

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use wb_compare::comparison::{CheckResult, ComparisonResult, FinalVerdict};
 use wb_kernels::Isa;
 
-/// Name of the parameter that selects the instruction set.
 const ISA_PARAM: &str = "isa";
-/// The flag of `run` that names the run folder.
 const INTO_FLAG: &str = "--into";
 
 /// An instruction set that both sides support, and the command that measures with it.
@@ -17,7 +15,6 @@ pub(super) struct CommonIsa {
     pub(super) isa: Isa,
     /// The instruction sets that were used, narrow to wide.
     pub(super) measured_isas: BTreeSet<Isa>,
-    /// The command line that measures with `isa`.
     pub(super) command: String,
 }
 
@@ -42,7 +39,6 @@ pub(super) fn find_common_isa(outcome: &ComparisonResult) -> Option<CommonIsa> {
     Some(CommonIsa { isa, measured_isas: measured, command })
 }
 
-/// The instruction sets of the two sides of a check.
 fn side_isas(check: &CheckResult) -> Option<[Isa; 2]> {
     let difference = check.differences.iter().find(|difference| difference.name == ISA_PARAM)?;
     let isa = |side: &Option<String>| side.as_deref()?.parse().ok();

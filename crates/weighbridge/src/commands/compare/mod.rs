@@ -27,7 +27,6 @@ use crate::output::{self, print_json, write_file};
 pub(crate) use analysis::{analyze, nearest, strip};
 pub(crate) use model::model;
 
-/// Compares builds.
 pub(crate) fn compare(args: &CompareArgs, console: &Console) -> Result<Exit, Error> {
     let LoadedBuilds { builds: mut read, warnings } = match args.by {
         None => builds::read_with_warnings(require_two(&args.builds)?, &args.read, &args.allow_different, console)?,

@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_text, write_file};
 
-/// Runs a subcommand of `model`.
 pub(crate) fn model(command: &ModelCommand, console: &Console) -> Result<Exit, Error> {
     match command {
         ModelCommand::Show { file } => {

@@ -38,7 +38,6 @@ const SCORES: [(&str, &[Status]); 6] = [
     ("regressed", &[Status::Regressed]),
 ];
 
-/// Prints the tables of a comparison.
 pub(super) fn print(
     args: &CompareArgs,
     judgement: &Judgement<'_>,
@@ -57,7 +56,6 @@ pub(super) fn print(
     print_text(&text(result, &criteria::describe(args, builds), &averages, scores, shown, console.stdout_style))
 }
 
-/// Writes the HTML page.
 pub(super) fn write_page(
     args: &CompareArgs,
     path: &OutputPath,
@@ -75,7 +73,6 @@ pub(super) fn write_page(
     Ok(())
 }
 
-/// Writes the requested box plots.
 pub(super) fn write_plots(args: &CompareArgs, builds: &Builds) -> Result<(), Error> {
     if args.svg.is_none() && args.png.is_none() {
         return Ok(());

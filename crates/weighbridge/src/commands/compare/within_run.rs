@@ -21,7 +21,6 @@ pub(super) fn read(args: &CompareArgs, console: &Console) -> Result<LoadedBuilds
     read_with_options(runs, &args.read, ReadOptions { schedule: true, ..ReadOptions::default() }, console)
 }
 
-/// Splits the run into a reference and the parts that are compared with it.
 pub(super) fn split(run: Builds, by: &str, args: &CompareArgs, console: &Console) -> Result<Builds, Error> {
     let factor = match by {
         "worker" => Factor::Worker,

@@ -11,9 +11,7 @@ use super::request::DIR;
 /// Time limit of a command that finds or removes the file.
 const LIMIT: Nanos = Nanos(60_000_000_000);
 
-/// Committed parameters of contention benches on a machine.
 pub(crate) struct CommittedParameters {
-    /// The path of their file.
     pub(crate) path: String,
     pub(crate) size: Bytes,
     /// When it was last written, in seconds since 1970.
@@ -23,7 +21,6 @@ pub(crate) struct CommittedParameters {
 /// What a machine's folder of the benches holds.
 pub(crate) enum ParametersSearch {
     Found(CommittedParameters),
-    /// None are committed.
     Absent,
     /// The folder, which the user may not look into.
     Unreadable(String),

@@ -15,7 +15,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
-/// Prints each requirement of the benches that are given, or of all.
 pub(crate) fn deps(args: &DepsArgs, console: &Console) -> Result<Exit, Error> {
     let specs =
         if args.benches.is_empty() { Bench::ALL.map(BenchSpec::new).to_vec() } else { parse_specs(&args.benches)? };

@@ -18,7 +18,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::print_text;
 
-/// Merges results into the run folder of `-r`.
 pub(crate) fn merge(args: &MergeArgs, folder: Option<&Path>) -> Result<Exit, Error> {
     let Some(folder) = folder else {
         return Err(Error::Usage {

@@ -26,10 +26,7 @@ use crate::cli::MeasurementFlags;
 use crate::cli::contention::SequenceFlags;
 use crate::error::Error;
 
-/// Whether the arguments of `run` and `plan` are contention benches.
-///
-/// # Errors
-/// If some are and others are tests.
+/// Whether the arguments of `run` and `plan` are contention benches. Fails if some are, and others are tests.
 pub(crate) fn is_sequence(words: &[String]) -> Result<bool, Error> {
     let benches = words.iter().filter(|word| Bench::is_named_by(word)).count();
     match words.iter().find(|word| !Bench::is_named_by(word)) {
@@ -58,7 +55,7 @@ pub(crate) fn refuse_misspelled(what: &MeasurementFlags, events: &EventSink) -> 
     Ok(())
 }
 
-/// Refuses options of contention benches without any.
+/// Refuses options of contention benches for tests.
 pub(crate) fn refuse_sequence_flags(flags: &SequenceFlags) -> Result<(), Error> {
     match flags.first_given() {
         None => Ok(()),

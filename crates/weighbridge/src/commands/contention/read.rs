@@ -20,7 +20,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text, reserve_standard_output, write_file};
 
-/// What a command prints of benches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
     Text,
@@ -99,7 +98,6 @@ fn parse_selected(words: &[String]) -> Result<Vec<SelectedBench>, Error> {
     Ok(selected)
 }
 
-/// The file that a specification names for its PDF.
 fn pdf_file(spec: &FormatSpec) -> Option<OutputPath> {
     match &spec.options.pdf {
         Some(PdfFile::At(path)) => Some(path.clone().into()),
@@ -117,7 +115,6 @@ pub(crate) struct BenchSelection {
 }
 
 impl BenchSelection {
-    /// Prints the summary of each bench.
     pub(crate) fn summary(&self, output: Output) -> Result<Exit, Error> {
         let selected = parse_selected(&self.words)?;
         let mut results = read_results(&self.run, &self.history)?;
@@ -125,7 +122,6 @@ impl BenchSelection {
         self.print_summaries(&results, output)
     }
 
-    /// Prints all figures of each bench, as its options require.
     pub(crate) fn format(&self, output: Output, statistics: Statistics) -> Result<Exit, Error> {
         let mut mistakes = DiagnosticCollector::default();
         let specs: Vec<FormatSpec> =
@@ -198,7 +194,6 @@ impl BenchSelection {
         requested().map(|(instance, file)| (instance, path(instance, file).into())).collect()
     }
 
-    /// Prints a result, or writes its charts.
     fn print_full(
         &self,
         result: &BenchResult,
@@ -222,7 +217,6 @@ impl BenchSelection {
         self.print_summaries(&results, output)
     }
 
-    /// Solves results again, and prints them.
     pub(crate) fn solve(&self, output: Output) -> Result<Exit, Error> {
         let selected = parse_selected(&self.words)?;
         if let Some(bench) = selected.iter().map(|one| one.spec.bench()).find(|bench| *bench != Bench::IocostTune) {
@@ -257,7 +251,6 @@ impl BenchSelection {
         Ok(Exit::Success)
     }
 
-    /// Prints which benches of the run have no result.
     fn print_unfinished(&self) -> Result<(), Error> {
         if !self.words.is_empty() {
             return Ok(());

@@ -33,7 +33,6 @@ const SHARED_OPTIONS: [&str; 12] = [
     "no_worker",
     "help",
 ];
-/// Options of sequences.
 const OWN_OPTIONS: [&str; 10] = [
     "dir",
     "file",
@@ -47,7 +46,6 @@ const OWN_OPTIONS: [&str; 10] = [
     "time_scale",
 ];
 
-/// The sequence that flags and arguments request.
 pub(super) fn request(words: &[String], flags: &SequenceFlags, seed: Option<u64>) -> Result<SequenceRequest, Error> {
     refuse_other_options()?;
     let options = SequenceOptions {

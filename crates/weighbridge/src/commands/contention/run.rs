@@ -22,7 +22,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{print_json, print_text};
 
-/// Executes a sequence, and prints the summary of each bench as it ends.
 pub(crate) fn run_sequence(args: &RunArgs, console: &Console) -> Result<Exit, Error> {
     let words = &args.measurement.tests;
     let request = request(words, &args.contention, args.measurement.cells.sampling.attempt.seed)?;
@@ -62,7 +61,6 @@ pub(crate) fn run_sequence(args: &RunArgs, console: &Console) -> Result<Exit, Er
     Ok(Exit::Success)
 }
 
-/// What a run records; a new one nothing.
 fn history_of(run: &RunFolder) -> Result<SequenceHistory, Error> {
     Ok(read_history(run)?)
 }
@@ -86,7 +84,6 @@ fn invocation(args: &RunArgs, request: &SequenceRequest) -> Result<Invocation, E
     })
 }
 
-/// Shows the stages of a sequence, and which of them are there already.
 pub(crate) fn plan_sequence(args: &PlanArgs, folder: Option<&Path>) -> Result<Exit, Error> {
     let seed = args.measurement.cells.sampling.attempt.seed;
     let mut request = request(&args.measurement.tests, &args.contention, seed)?;

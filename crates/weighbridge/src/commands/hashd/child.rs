@@ -29,7 +29,6 @@ pub(super) struct ChildWorkload {
 }
 
 impl ChildWorkload {
-    /// The workload of this program's `exec hashd`.
     pub(super) fn new(config: SizingConfig, program: PathBuf, is_cancelled: Arc<AtomicBool>) -> Self {
         Self { config, program, is_cancelled, running: None, resident_bytes: 0 }
     }
@@ -138,10 +137,7 @@ impl RunningChild {
         }
     }
 
-    /// Waits for the end of a process that has closed its output.
-    ///
-    /// # Errors
-    /// If it was not killed, but has ended by itself.
+    /// Waits for the end of a process that has closed its output. Fails if it was not killed, but ended by itself.
     fn wait_for_kill(&mut self) -> Result<(), SizingError> {
         let status = self.process.wait().map_err(|error| ended(&error))?;
         if status.signal() == Some(Signal::KILL.as_raw()) {

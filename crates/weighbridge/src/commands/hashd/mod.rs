@@ -25,7 +25,6 @@ pub(crate) use sizing::exec as exec_sizing;
 /// How often the parameters file is read.
 const POLL: Duration = Duration::from_millis(250);
 
-/// Runs the workload for people, or with `--json` for programs.
 pub(crate) fn hashd(args: &HashdArgs, console: &Console) -> Result<Exit, Error> {
     if let Some(path) = &args.find_params {
         return sizing::find_params(args, path, console);
@@ -53,13 +52,11 @@ fn read_params_file(args: &HashdArgs) -> Result<(Option<ParamsFile>, HashdParams
     Ok((file, params.unwrap_or_default()))
 }
 
-/// Runs the workload of a configuration, and prints each report as a line of JSON. Each line on standard input, JSON too,
-/// replaces the parameters.
+/// Runs a configuration; prints each report as a line of JSON. Each JSON line on standard input has new parameters.
 pub(crate) fn exec(config: &HashdConfig) -> Result<Exit, Error> {
     run(config, ParamsSource::StandardInput, ReportFormat::Json, true)
 }
 
-/// Where parameters come from while it runs.
 enum ParamsSource {
     File(Option<ParamsFile>, Overrides),
     StandardInput,
@@ -85,10 +82,8 @@ impl Overrides {
     }
 }
 
-/// What the loop waits for.
 enum Event {
     Hashd(HashdEvent),
-    /// A line of parameters.
     Params(String),
     Signal,
 }
@@ -137,7 +132,6 @@ fn end_of_signal(config: &HashdConfig) -> Exit {
     if config.duration.is_some() { Exit::Interrupted } else { Exit::Success }
 }
 
-/// Why the workload ends.
 enum End {
     Duration,
     Signal,

@@ -6,14 +6,12 @@ use wb_model::Unit;
 use crate::error::Error;
 use crate::output::print_now;
 
-/// How reports are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReportFormat {
     Text,
     Json,
 }
 
-/// Prints events: reports on standard output, messages on standard error.
 pub(super) struct ReportOutput {
     format: ReportFormat,
     quiet: bool,
@@ -28,7 +26,7 @@ impl ReportOutput {
         Self { format, quiet, lines: 0 }
     }
 
-    /// Prints an event; false if standard output is closed.
+    /// Returns false if standard output is closed.
     pub(super) fn print(&mut self, event: &HashdEvent) -> Result<bool, Error> {
         match event {
             HashdEvent::Preparing { memory, created, dir } => {
@@ -71,7 +69,6 @@ impl ReportOutput {
 const HEADER: &str =
     "    time   rps    p50 ms    p95 ms    p99 ms  concurrency  in flight  files       anonymous   done\n";
 
-/// One line of text for a report.
 fn format_report(report: &HashdReport) -> String {
     let latency = |of: fn(&wb_hashd::LatencyQuantiles) -> f64| {
         report.latency.as_ref().map_or_else(|| "-".to_owned(), |latency| format!("{:.1}", of(latency) * 1e3))

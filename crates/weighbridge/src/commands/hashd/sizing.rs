@@ -83,8 +83,7 @@ fn journal_path(path: &OutputPath) -> Result<Option<PathBuf>, Error> {
     Ok(matches!(target, OutputTarget::File(_)).then(|| name.into()))
 }
 
-/// Finds the parameters of a configuration with `exec hashd` of this program, and prints the configuration, each finished
-/// round and the result as a line of JSON.
+/// Finds parameters with this program's `exec hashd`; prints configuration, finished rounds and result as JSON lines.
 pub(crate) fn exec(request: SizingRequest, program: PathBuf) -> Result<Exit, Error> {
     let is_cancelled = listen_for_signals(|| ());
     let config = request.config.resolve()?;
@@ -111,7 +110,6 @@ fn run(
     run_sizing(config, rounds, &mut workload, |plan| output.print_start(plan), on_round)
 }
 
-/// The configuration that the options request.
 fn requested_config(args: &HashdArgs) -> Result<SizingConfig, Error> {
     let (_, params) = read_params_file(args)?;
     Ok(SizingConfig {
@@ -155,7 +153,6 @@ fn resume(
     }
 }
 
-/// Prints rounds and the result.
 struct RoundOutput<'a> {
     config: &'a SizingConfig,
     json: bool,

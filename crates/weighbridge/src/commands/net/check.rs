@@ -11,7 +11,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::print_text;
 
-/// Checks each profile.
 pub(super) fn check(args: &NetCheckArgs, console: &Console) -> Result<Exit, Error> {
     let mut exit = Exit::Success;
     for file in &args.files {

@@ -23,7 +23,6 @@ use crate::console::Console;
 use crate::error::Error;
 use crate::exit::Exit;
 
-/// Runs a subcommand of `net`.
 pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error> {
     match command {
         NetCommand::Workload(command) => run_workload(command, console),
@@ -36,7 +35,6 @@ pub(super) fn net(command: NetCommand, console: &Console) -> Result<Exit, Error>
     }
 }
 
-/// Runs a workload, or one side of it.
 pub(super) fn run_workload(command: NetWorkloadCommand, console: &Console) -> Result<Exit, Error> {
     match command {
         NetWorkloadCommand::Serve(args) => serve::serve(&args, console),

@@ -24,7 +24,6 @@ pub(super) fn report_outcome(outcome: &RunStatus, console: &Console) -> Exit {
     Error::Incomplete { what: what.clone(), help: help.to_owned() }.report(console)
 }
 
-/// Help for a failed run.
 fn failure_help(reason: &str) -> &'static str {
     if reason.contains("`net serve --once`") {
         "try again later, or start another server"
@@ -35,7 +34,6 @@ fn failure_help(reason: &str) -> &'static str {
     }
 }
 
-/// The error for a run that could not start.
 pub(super) fn start_error(error: &ClientError) -> Error {
     let help = match error {
         ClientError::Unresolved { host, .. } => {
@@ -52,7 +50,6 @@ pub(super) fn start_error(error: &ClientError) -> Error {
     Error::Usage { what: error.to_string(), help }
 }
 
-/// The worst exit status of several runs.
 pub(super) fn worst_exit(exits: impl IntoIterator<Item = Exit>) -> Exit {
     exits.into_iter().max_by_key(|exit| exit.code()).unwrap_or(Exit::Success)
 }

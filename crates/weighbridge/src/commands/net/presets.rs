@@ -20,7 +20,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{check_file, print_json, print_text};
 
-/// A predefined workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preset {
     Stream,
@@ -58,7 +57,6 @@ struct PresetCase {
     instances: u32,
 }
 
-/// Measures each requested combination.
 pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Result<Exit, Error> {
     let (host, port) = host_and_port(&args.host, args.port)?;
     let points = preset_cases(preset, args);

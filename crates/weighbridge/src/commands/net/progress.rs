@@ -17,7 +17,6 @@ use wb_report::net::progress::{IntervalRates, interval_line, transaction_start_l
 use super::response_log::ResponseLog;
 use crate::output::print_text;
 
-/// Format of the progress output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProgressFormat {
     Silent,
@@ -30,11 +29,9 @@ pub(super) enum ProgressFormat {
     Timestamped,
 }
 
-/// Prints the progress of a run and records response times.
-///
-/// Lines add up to the totals: each has what all machines counted in it, and waits for the one that reports last; the last
-/// line has what is in the totals and in no line before. What waited in socket buffers may be in two lines as sent, so that
-/// none has less sent than received.
+/// Prints the progress of a run and records response times. The lines add up to the totals: each has what all machines
+/// counted in it, and waits for the machine that reports last; the last line has what no earlier line has. What waited
+/// in socket buffers may be in two lines as sent, so that none has less sent than received.
 pub(super) struct ProgressPrinter<'a> {
     profile: &'a NetProfile,
     format: ProgressFormat,
@@ -54,20 +51,16 @@ pub(super) struct ProgressPrinter<'a> {
     responses: Option<&'a mut ResponseLog>,
 }
 
-/// What all printed lines have together.
+/// Sums over all printed lines: bytes received and sent, and flowops of the client.
 #[derive(Debug, Default)]
 struct Printed {
     /// The end of the last one, in seconds after the start of the data phase.
     until: f64,
-    /// Bytes received.
     received: f64,
-    /// Bytes sent.
     sent: f64,
-    /// Flowops of the client.
     operations: f64,
 }
 
-/// Progress of one machine.
 #[derive(Default)]
 struct MachineProgress {
     /// The counters up to which its figures are printed.
@@ -88,7 +81,6 @@ impl MachineProgress {
 }
 
 impl<'a> ProgressPrinter<'a> {
-    /// Starts observing a run.
     pub(super) fn new(run: &'a ClientRun, format: ProgressFormat, responses: Option<&'a mut ResponseLog>) -> Self {
         let profile = &run.profile;
         Self {
@@ -155,7 +147,6 @@ impl<'a> ProgressPrinter<'a> {
         })
     }
 
-    /// Prints the last interval.
     pub(super) fn finish(&mut self, result: &RunResult) {
         let last = self.last_interval(&result.totals);
         self.show(last);
@@ -174,7 +165,6 @@ impl<'a> ProgressPrinter<'a> {
         (totals.seconds - until > rest).then(|| self.line(totals.seconds, received, sent, operations))?
     }
 
-    /// Adds the counters of a machine at the end of one of its intervals.
     fn add(&mut self, host: Option<&str>, progress: EngineProgress) {
         let began = self.data_start.filter(|_| self.is_in_data_phase());
         let early = clock::nanos(self.interval / 2);

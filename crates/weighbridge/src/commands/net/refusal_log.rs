@@ -13,7 +13,6 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of sources; beyond it, those that were logged long ago are forgotten.
 const MAX_SOURCES: usize = 1024;
 
-/// The refused connections by source.
 #[derive(Debug, Default)]
 pub(super) struct RefusalLog {
     sources: HashMap<IpAddr, Source>,

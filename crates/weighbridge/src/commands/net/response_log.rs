@@ -13,10 +13,8 @@ use crate::cli::OutputPath;
 use crate::error::Error;
 use crate::output::create_file;
 
-/// The header line.
 const HEADER: &str = "# seconds since the run began\tgroup\tthread\tflowop\tresponse time in nanoseconds";
 
-/// The layout of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseLayout {
     /// Fields with names, after a header.
@@ -37,7 +35,6 @@ pub(super) struct ResponseLog {
     failed: Option<io::Error>,
 }
 
-/// The names of a group.
 struct LoggedGroup {
     name: String,
     flowops: Vec<String>,
@@ -46,7 +43,6 @@ struct LoggedGroup {
 }
 
 impl ResponseLog {
-    /// Creates the file and writes the header, if the layout has one.
     pub(super) fn create(path: &OutputPath, layout: ResponseLayout) -> Result<Self, Error> {
         let mut file = BufWriter::new(create_file(path)?);
         if layout == ResponseLayout::Named {

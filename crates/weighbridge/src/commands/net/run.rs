@@ -28,7 +28,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{check_file, print_json, print_text, write_file};
 
-/// Runs a profile.
 pub(super) fn run(args: &NetRunArgs, console: &Console) -> Result<Exit, Error> {
     let (profile, notes) = check::load_profile(&args.profile, &args.var)?;
     let flags = &args.common;
@@ -68,12 +67,10 @@ fn result_sections(args: &NetRunArgs) -> ResultSections {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunConfig {
     pub(super) port: u16,
-    /// Whether only counts are recorded.
     pub(super) counts_only: bool,
     pub(super) progress: ProgressFormat,
 }
 
-/// The progress format selected by the flags.
 pub(super) fn progress_format(flags: &NetClientFlags, names: bool, console: &Console) -> ProgressFormat {
     // Enough decimals to distinguish consecutive intervals.
     let decimals = match flags.interval.0 {
@@ -88,7 +85,6 @@ pub(super) fn progress_format(flags: &NetClientFlags, names: bool, console: &Con
     }
 }
 
-/// Runs a profile and returns its result.
 pub(super) fn run_profile(
     profile: NetProfile,
     flags: &NetClientFlags,
@@ -142,7 +138,6 @@ fn unused_servers(profile: &NetProfile, servers: &[(String, String)]) -> Vec<Str
         .collect()
 }
 
-/// Writes intervals and totals.
 pub(super) fn write_xml(path: &OutputPath, results: &[RunResult]) -> Result<(), Error> {
     let text = net::xml::xml(results).map_err(Error::output(path))?;
     write_file(path, &text)

@@ -28,7 +28,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::print_text;
 
-/// How to serve.
 pub(super) struct ServerConfig {
     pub(super) address: SocketAddr,
     pub(super) credentials: Credentials,
@@ -40,15 +39,12 @@ pub(super) struct ServerConfig {
     pub(super) one_port: bool,
     /// Interval between progress reports; `None` for that of the client.
     pub(super) progress_interval: Option<Duration>,
-    /// Whether to serve one session only.
     pub(super) once: bool,
     /// How long no session may be in progress: then a server of one session ends, and another says that it listens.
     pub(super) idle_limit: Option<Duration>,
 }
 
-/// Why a server ended.
 pub(super) enum ServerEnd {
-    /// It served its one session.
     Once,
     /// It was to serve one session, and none began in time.
     Idle,
@@ -126,7 +122,6 @@ pub(super) fn run_server(
     })
 }
 
-/// Serves clients until a signal, or after one session with `--once`.
 pub(super) fn serve(args: &NetServeArgs, console: &Console) -> Result<Exit, Error> {
     let (credentials, pairing_token) = trust::server_credentials(&args.trust, args.pair)?;
     let mut address = if args.pair { SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0) } else { args.listen };
@@ -208,7 +203,6 @@ impl SessionLog {
         }
     }
 
-    /// Prints the line of an event, if it has one.
     pub(super) fn print(&self, event: &ServerEvent) {
         match event {
             ServerEvent::Refused(from, error) => self.print_refusal(*from, error),
@@ -225,8 +219,7 @@ impl SessionLog {
     }
 }
 
-/// The addresses of this machine, without those of loopback; link-local ones with their interfaces, and none that the
-/// kernel does not show.
+/// This machine's addresses without loopback, link-local ones with interfaces; none that the kernel does not show.
 fn machine_addresses() -> Vec<String> {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let mut addresses: Vec<String> = Vec::new();
@@ -262,7 +255,6 @@ fn machine_address() -> Option<IpAddr> {
     socket.local_addr().ok().map(|address| address.ip()).filter(|address| !address.is_loopback())
 }
 
-/// Waits for SIGINT or SIGTERM.
 pub(super) async fn wait_for_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))

@@ -14,7 +14,6 @@ use crate::output::{print_text, write_file};
 /// Environment variable with the token, used without `--token-file`.
 const TOKEN_VARIABLE: &str = "WEIGHBRIDGE_NET_TOKEN";
 
-/// Prints a new random token.
 pub(super) fn create_token(file: Option<&OutputPath>) -> Result<Exit, Error> {
     let token = Token::generate().map_err(|error| Error::Internal(error.to_string()))?;
     let line = format!("{}\n", token.reveal());
@@ -42,7 +41,6 @@ pub(super) fn print_fingerprint(file: &Path) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-/// The identity of this side, and the peers that it trusts.
 pub(super) fn credentials(flags: &TrustFlags) -> Result<Credentials, Error> {
     let token = read_token(flags)?;
     credentials_with(flags, token)

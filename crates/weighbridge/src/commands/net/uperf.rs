@@ -28,7 +28,6 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{self, print_bytes, print_text};
 
-/// Runs either side.
 pub(super) fn uperf(args: &UperfArgs, console: &Console) -> Result<Exit, Error> {
     match &args.profile {
         _ if args.version => {
@@ -125,7 +124,6 @@ pub(super) struct TransactionProgress<'a> {
     timestamped: bool,
     is_terminal: bool,
     run_start: u64,
-    /// The transaction of the first group, and when it began.
     transaction: usize,
     began: u64,
     /// Counts of each machine, and their sums when the transaction began.

@@ -35,7 +35,6 @@ pub(super) fn check_dependencies(endpoints: &[&Endpoint], file: &Path, console: 
     Ok(if is_complete { Exit::Success } else { Exit::Error })
 }
 
-/// Something that an endpoint needs.
 struct Dependency {
     what: String,
     is_there: bool,

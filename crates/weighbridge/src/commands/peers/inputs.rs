@@ -16,7 +16,6 @@ const FILE: &str = "file";
 /// The folder of the programs of matrices in a snapshot. It is not on the `PATH`: an endpoint `node` may start `node`.
 const PROGRAMS: &str = "programs/peers";
 
-/// Why the inputs of a matrix cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 enum InputsError {
     #[error(transparent)]
@@ -41,8 +40,7 @@ pub(crate) fn matrix_file(request: &Request) -> Option<String> {
     }
 }
 
-/// Records the programs, sources and peers file of the last invocation of a run. Returns a warning if they cannot be
-/// read: the run is complete without them, only a snapshot is not.
+/// Records programs, sources and peers file of the last invocation. Failing is a warning: only snapshots need them.
 pub(crate) fn record_inputs(run: &RunFolder, file: &Path) -> Option<String> {
     let warning = |reason| format!("snapshots of {} will lack its endpoints: {reason}", run.path().display());
     try_record(run, file).err().map(warning)

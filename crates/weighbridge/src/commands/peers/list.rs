@@ -49,7 +49,6 @@ struct ListedCell {
     reason: Option<String>,
 }
 
-/// Prints the cells of a matrix.
 pub(super) fn list(args: &PeersListArgs, console: &Console) -> Result<Exit, Error> {
     let matrix = read_matrix(&args.file).map_err(|error| match error {
         MatrixError::Unreadable { path, source } => Error::file("read", Path::new(&path))(source),

@@ -14,7 +14,6 @@ use crate::exit::Exit;
 
 pub(crate) use inputs::{matrix_file, record_inputs};
 
-/// Executes a command.
 pub(crate) fn peers(command: &PeersCommand, console: &Console) -> Result<Exit, Error> {
     match command {
         PeersCommand::List(args) => list::list(args, console),
@@ -23,7 +22,6 @@ pub(crate) fn peers(command: &PeersCommand, console: &Console) -> Result<Exit, E
     }
 }
 
-/// The error of filters that leave no cell.
 fn nothing_selected() -> Error {
     Error::NothingToDo {
         what: "no cell of the matrix is selected".to_owned(),

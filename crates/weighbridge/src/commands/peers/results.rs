@@ -22,9 +22,7 @@ use crate::error::Error;
 
 /// The axes of libp2p's suites, in the order of names.
 const SUITE_AXES: [&str; 3] = ["transport", "security", "muxer"];
-/// The parameter of imported baselines.
 const IMPORTED_BASELINE: &str = "baseline";
-/// Nanoseconds of a second.
 const NANOS: f64 = 1e9;
 
 /// The matrices of a run: a run may have several, and measure each with several profiles.
@@ -36,10 +34,7 @@ pub(super) fn matrices(study: &Study) -> BTreeMap<(ProfileName, Serial), Vec<&Ce
     all
 }
 
-/// Collects the results of a matrix of a run.
-///
-/// # Errors
-/// If the artefacts of a counted sample cannot be read.
+/// Collects the results of a matrix of a run. Fails if the artefacts of a counted sample cannot be read.
 pub(super) fn matrix_results(run: &RunFolder, study: &Study, cells: &[&CellResult]) -> Result<MatrixResults, Error> {
     let axes = axes(cells);
     let (mut baselines, mut tests) = (Vec::new(), Vec::new());
@@ -92,7 +87,6 @@ fn metadata(folder: &RunFolder, study: &Study, cells: &[&CellResult]) -> Result<
     })
 }
 
-/// The value of a parameter as text.
 fn text(cell: &CellResult, name: &str) -> String {
     cell.params.get(name).map(ParamValue::to_string).unwrap_or_default()
 }
@@ -131,13 +125,11 @@ fn axes(cells: &[&CellResult]) -> Vec<String> {
     axes
 }
 
-/// The values in the name of a cell.
 fn name_values(name: &str) -> Vec<String> {
     let inner = name.rsplit_once('(').map(|(_, rest)| rest.trim_end_matches(')'));
     inner.map(|inner| inner.split(", ").map(str::to_owned).collect()).unwrap_or_default()
 }
 
-/// The figures of a cell, and its samples.
 struct CellFigures {
     all: IterationValues,
     samples: BTreeMap<Scenario, ProcessSamples>,
@@ -161,7 +153,6 @@ impl ProcessSamples {
     }
 }
 
-/// Reads the figures of the samples of a cell from their artefacts.
 fn measured_figures(run: &Path, cell: &CellResult) -> Result<CellFigures, Error> {
     let mut figures = IterationValues::default();
     let mut samples: BTreeMap<Scenario, ProcessSamples> = BTreeMap::new();
@@ -193,9 +184,8 @@ fn imported_scenario(metric: &MetricKey) -> Option<Scenario> {
     })
 }
 
-/// The figures of an imported cell, whose samples are iterations. The samples of a foreign file count as one sample,
-/// since the file does not say that they come from several processes. The samples of this program's own files are
-/// medians of samples.
+/// The figures of an imported cell, whose samples are iterations. Those of a foreign file count as one sample: it does
+/// not say that they come from several processes. Those of this program's own files are medians of samples.
 fn imported_figures(cell: &CellResult) -> CellFigures {
     let are_medians = cell.provenance.contains_key(SAMPLES_ARE_MEDIANS);
     let (mut all, mut samples) = (IterationValues::default(), BTreeMap::<Scenario, ProcessSamples>::new());
@@ -261,7 +251,6 @@ fn filter(cell: &CellResult, param: &str) -> Option<CellFilter> {
     Some(filter.collect())
 }
 
-/// Whether a cell was measured, and why not.
 fn status(cell: &CellResult) -> CellStatus {
     if cell.attempts.iter().any(|attempt| attempt.counted) {
         return CellStatus::Pass;

@@ -27,7 +27,6 @@ const SUITE_BYTES: Bytes = Bytes(1 << 30);
 /// Their round trips.
 const SUITE_LATENCY_ITERATIONS: u32 = 100;
 
-/// Measures the cells and prints the summary.
 pub(super) fn run(args: &PeersRunArgs, console: &Console) -> Result<Exit, Error> {
     let events = console.events();
     let request = resolve_matrix(matrix_request(args), args.plan.as_deref(), &args.cells, &events)?;
@@ -47,7 +46,6 @@ pub(super) fn run(args: &PeersRunArgs, console: &Console) -> Result<Exit, Error>
     })
 }
 
-/// The test `peers` with the parameters of these flags.
 fn matrix_request(args: &PeersRunArgs) -> Request {
     let file = args.file.display().to_string();
     let params = [(MATRIX_FILE, text(&file))].into_iter();

@@ -27,12 +27,10 @@ use crate::exit::Exit;
 struct Translation {
     /// The arguments of each command after the program's name, in execution order.
     commands: Vec<Vec<String>>,
-    /// Differences from run-perf, one sentence each.
     notes: Vec<String>,
 }
 
 impl Translation {
-    /// One command without notes.
     fn single(command: Vec<String>) -> Self {
         Self { commands: vec![command], notes: Vec::new() }
     }
@@ -88,8 +86,7 @@ fn refuse_other_encodings() -> Result<(), Error> {
     }
 }
 
-/// Makes the program name a subcommand if it is the name of one of run-perf's programs, for symbolic links to this
-/// program.
+/// Makes the program's name a subcommand if it is one of run-perf's, for symbolic links to this program.
 pub(crate) fn rewrite_program_name(words: Vec<OsString>) -> Vec<OsString> {
     let name_of = |path: &Path| path.file_name().map(OsStr::to_owned);
     let invoked_as = words.first().and_then(|first| name_of(Path::new(first)));
@@ -103,17 +100,14 @@ pub(crate) fn rewrite_program_name(words: Vec<OsString>) -> Vec<OsString> {
     }
 }
 
-/// `run-perf`
 pub(crate) fn run(args: &RunPerfArgs, console: &Console) -> Result<Exit, Error> {
     run::translate(args)?.execute(console)
 }
 
-/// `compare-perf`
 pub(crate) fn compare(args: &ComparePerfArgs, console: &Console) -> Result<Exit, Error> {
     compare::translate(args)?.execute(console)
 }
 
-/// `analyze-perf`
 pub(crate) fn analyze(args: &AnalyzePerfArgs, console: &Console) -> Result<Exit, Error> {
     analyze::translate(args)?.execute(console)
 }
@@ -127,7 +121,6 @@ pub(crate) fn diff(args: &DiffPerfArgs, console: &Console) -> Result<Exit, Error
     })
 }
 
-/// `strip-run-perf`
 pub(crate) fn strip(args: &StripRunPerfArgs, console: &Console) -> Result<Exit, Error> {
     strip::translate(args).execute(console)
 }
@@ -137,17 +130,14 @@ fn with_skipped(what: &str, notes: &[String]) -> String {
     std::iter::once(what).chain(notes.iter().map(String::as_str)).collect::<Vec<_>>().join("; ")
 }
 
-/// An option and its value as arguments, if there is a value.
 fn option_words(name: &str, value: Option<impl ToString>) -> impl Iterator<Item = String> {
     value.into_iter().flat_map(move |value| [name.to_owned(), value.to_string()])
 }
 
-/// A flag as an argument, if it is set.
 fn flag_word(name: &str, is_set: bool) -> Option<String> {
     is_set.then(|| name.to_owned())
 }
 
-/// A path as an argument.
 fn path_word(path: &Path) -> String {
     path.display().to_string()
 }

@@ -10,7 +10,6 @@ use super::{Translation, flag_word, option_words, path_word};
 use crate::cli::run_perf::{ResultLayout, RunPerfArgs};
 use crate::error::Error;
 
-/// Translates the arguments.
 pub(super) fn translate(args: &RunPerfArgs) -> Result<Translation, Error> {
     let mut notes = Vec::new();
     let hosts: Vec<RunPerfHost> = args.hosts.iter().map(|text| RunPerfHost::parse(text)).collect();
@@ -46,7 +45,6 @@ pub(super) fn translate(args: &RunPerfArgs) -> Result<Translation, Error> {
     Ok(Translation { commands: vec![words], notes })
 }
 
-/// The arguments for preparing machines.
 fn preparation_words(args: &RunPerfArgs) -> Vec<String> {
     let mut words = Vec::new();
     words.extend(option_words("--provisioner", args.provisioner.clone()));
@@ -58,7 +56,6 @@ fn preparation_words(args: &RunPerfArgs) -> Vec<String> {
     words
 }
 
-/// The arguments for the run folder and its metadata.
 fn output_words(args: &RunPerfArgs) -> Vec<String> {
     let metadata = args.metadata.iter().filter(|(key, _)| key != TOOLS_KEY);
     let mut words: Vec<String> =
@@ -89,8 +86,7 @@ const PBENCH_METADATA: [(&str, &str); 3] = [
     ("pbench_copr_repos", "no pbench is installed; --host-rpms and --worker-rpms install packages"),
 ];
 
-/// The commands to run during samples: those of the tests or, if there are none, of the metadata. All tests get the
-/// same.
+/// The commands to run during samples, the same for all tests: those of the tests or, without any, of the metadata.
 fn tool_commands(
     args: &RunPerfArgs,
     tests: &[test::TranslatedTest],
@@ -119,7 +115,6 @@ fn tool_commands(
     Ok(tools::translate(&list, notes)?)
 }
 
-/// Differences from run-perf, one sentence each.
 fn differences(
     args: &RunPerfArgs,
     tests: &[test::TranslatedTest],
@@ -185,8 +180,7 @@ impl RunPerfHost {
         LOOPBACK_ADDRESSES.contains(&bare.unwrap_or(&self.address))
     }
 
-    /// The host as an argument of this program. run-perf logs in as root, also to this machine, which needs no ssh
-    /// here.
+    /// The host as this program's argument. run-perf logs in as root, also to this machine, which needs no ssh here.
     fn argument(&self) -> String {
         if self.is_local() {
             return format!("{}:local", self.name.as_deref().unwrap_or("localhost"));

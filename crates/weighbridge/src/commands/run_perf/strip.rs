@@ -3,7 +3,6 @@
 use super::{Translation, flag_word, path_word};
 use crate::cli::run_perf::StripRunPerfArgs;
 
-/// Translates the arguments.
 pub(super) fn translate(args: &StripRunPerfArgs) -> Translation {
     let mut words = vec!["strip".to_owned()];
     words.extend(flag_word("--include-incorrect", args.include_incorrect));

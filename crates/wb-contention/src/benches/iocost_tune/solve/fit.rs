@@ -27,7 +27,7 @@ const MIN_SEGMENT: f64 = 10.0;
 const MIN_DISTANCE: f64 = 0.25;
 /// Relative rounding error of a fit.
 const ROUNDING: f64 = 1e-12;
-/// Maximum number of candidates for the knots of a peak: the fits grow with the fourth power.
+/// Candidates for the knots of a peak: the fits grow with the fourth power.
 const MAX_PEAK_KNOTS: usize = 36;
 
 /// Fits a line to points by ascending vrate; `None` without points.
@@ -82,7 +82,6 @@ impl Ramp {
     }
 }
 
-/// The best line so far.
 struct Best {
     line: Polyline,
     error: f64,
@@ -130,7 +129,7 @@ impl Best {
     }
 }
 
-/// The constant and the heights of ramps with the least squares, from the normal equations; `None` if they are singular.
+/// The constant and the heights of the ramps, from the normal equations; `None` if they are singular.
 fn least_squares(points: &[Point], ramps: &[Ramp]) -> Option<(f64, Vec<f64>)> {
     let size = ramps.len() + 1;
     let mut system = [[0.0; 4]; 3];
@@ -198,7 +197,8 @@ fn thinned(knots: &[f64], most: usize) -> Vec<f64> {
     (0..most).map(|index| knots[index * (knots.len() - 1) / (most - 1)]).collect()
 }
 
-/// Pairs of knots for a ramp. Segments before, in and after it are absent or long enough; a single segment may be short.
+/// Pairs of knots for a ramp. Segments before, in and after it are absent or long enough; a single segment may be
+/// short.
 fn ramps(knots: &[f64], (first, last): (f64, f64)) -> impl Iterator<Item = (f64, f64)> {
     let is_end = move |a: f64, b: f64| a == first && b == last && b > a;
     let is_long = move |a: f64, b: f64| {

@@ -21,22 +21,17 @@ pub use polyline::{Point, Polyline};
 pub use series::FittedSeries;
 pub use target::SolvedQos;
 
-/// Results that have no solution.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SolveError {
     #[error(
         "no setting of iocost-qos has a fixed vrate: iocost-tune needs several, such as `iocost-qos:vrate-intvs=25`"
     )]
     NoFixedVrate,
-    /// The result is of another bench.
     #[error("expected a result of iocost-qos")]
     NotQos,
 }
 
-/// Collects the series of a result of `iocost-qos`, and solves them.
-///
-/// # Errors
-/// If nothing was measured at a fixed vrate.
+/// Collects the series of a result of `iocost-qos`, and solves them. Fails if nothing was measured at a fixed vrate.
 pub fn tune(result: &BenchResult, properties: &IocostTuneProperties) -> Result<TuneAnswer, SolveError> {
     let Answer::IocostQos(qos) = &result.answer else { return Err(SolveError::NotQos) };
     let required = Series::always().chain(required_series(properties));

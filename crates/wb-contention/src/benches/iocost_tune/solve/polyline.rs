@@ -18,31 +18,30 @@ pub struct Point {
 pub struct Polyline(Vec<Point>);
 
 impl Polyline {
-    /// A line through points; `None` without points, or if they are not in order. If several are at one vrate, the
-    /// first counts.
+    /// A line through points; `None` without any, or if they are not in order. The first of several at one vrate
+    /// counts.
     pub fn new(mut points: Vec<Point>) -> Option<Self> {
         points.dedup_by(|next, first| next.x == first.x);
         let is_ordered = points.windows(2).all(|pair| pair[0].x < pair[1].x);
         (is_ordered && !points.is_empty()).then_some(Self(points))
     }
 
-    /// Its points.
     pub fn points(&self) -> &[Point] {
         &self.0
     }
 
-    /// Its first and last vrate.
+    /// First and last vrate.
     pub fn range(&self) -> (f64, f64) {
         (self.0[0].x, self.0[self.0.len() - 1].x)
     }
 
-    /// The value at a vrate; beyond its ends, that of the nearest end.
+    /// The value at a vrate; beyond the ends, that of the nearest end.
     pub fn eval(&self, x: f64) -> f64 {
         let (first, last) = self.range();
         self.extrapolate(x.clamp(first, last))
     }
 
-    /// The value at a vrate; beyond its ends, the nearest segment goes on.
+    /// The value at a vrate; beyond the ends, the nearest segment goes on.
     fn extrapolate(&self, x: f64) -> f64 {
         let position = self.0.windows(2).position(|pair| x <= pair[1].x).unwrap_or(self.0.len().saturating_sub(2));
         let Some([a, b]) = self.0.get(position..position + 2).and_then(|pair| <&[Point; 2]>::try_from(pair).ok())
@@ -97,7 +96,6 @@ impl Polyline {
         self.0.iter().fold((f64::MAX, f64::MIN), |(low, high), point| (low.min(point.y), high.max(point.y)))
     }
 
-    /// Whether it has the same value everywhere.
     pub fn is_flat(&self) -> bool {
         let (low, high) = self.extremes();
         low == high

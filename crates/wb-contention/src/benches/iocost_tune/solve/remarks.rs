@@ -9,7 +9,7 @@ use crate::{Percentile, Series};
 
 /// From this p99 in every hundredth second on, at any vrate, a device stalls; in nanoseconds.
 const STALL: f64 = 500e6;
-/// From this maximum on, its tail is long.
+/// From this maximum on, the tail is long; in nanoseconds.
 const LONG_TAIL: f64 = 1e9;
 /// From this part of the footprint on, the protected one is much smaller.
 const WIDE_DELTA: f64 = 0.05;

@@ -23,20 +23,19 @@ pub struct FittedSeries {
 }
 
 impl FittedSeries {
-    /// Values without a line.
     pub fn unfitted(mut points: Vec<Point>) -> Self {
         sort(&mut points);
         Self { points, rejected: Vec::new(), line: None, error: 0.0 }
     }
 
-    /// All its values again, and those of another.
+    /// All its values, and those of another, without a line.
     pub fn pooled(&self, other: &Self) -> Self {
         let all = [&self.points, &self.rejected, &other.points, &other.rejected];
         Self::unfitted(all.into_iter().flatten().copied().collect())
     }
 
-    /// Fits the line again. `isolated_up_to` is the vrate beyond which isolation is insufficient: minus infinity if it is
-    /// everywhere.
+    /// Fits the line again. `isolated_up_to` is the vrate beyond which isolation is insufficient: minus infinity if it
+    /// is everywhere.
     pub(super) fn fitted(&self, series: Series, isolated_up_to: Option<f64>) -> Self {
         let mut points: Vec<Point> = [&self.points, &self.rejected].into_iter().flatten().copied().collect();
         sort(&mut points);
@@ -67,7 +66,6 @@ impl FittedSeries {
         Self { points, rejected, line, error }
     }
 
-    /// The value of its line at a vrate.
     pub fn at(&self, vrate: f64) -> Option<f64> {
         self.line.as_ref().map(|line| line.eval(vrate))
     }
@@ -77,7 +75,6 @@ fn sort(points: &mut [Point]) {
     points.sort_by(|a, b| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y)));
 }
 
-/// How a series changes with the vrate.
 fn shape(series: Series) -> Shape {
     match series {
         Series::Mof | Series::AmofDelta | Series::LatImp | Series::Missing | Series::Latency(..) => Shape::Rising,
@@ -102,8 +99,8 @@ fn has_outliers(series: Series) -> bool {
     matches!(series, Series::Latency(..))
 }
 
-/// Which values are too far from a line, above or below it: of so many values, less than half of one is expected to have
-/// a squared error of that size (Chauvenet's criterion).
+/// Which values are too far from a line, above or below it: of so many values, less than half of one is expected to
+/// have a squared error of that size (Chauvenet's criterion).
 fn outliers(points: &[Point], line: &Polyline) -> Vec<bool> {
     let errors: Vec<f64> = points.iter().map(|point| (point.y - line.eval(point.x)).powi(2)).collect();
     let normal = Samples::new(&errors).ok().and_then(|samples| Normal::new(samples.mean(), samples.stddev()?).ok());

@@ -33,14 +33,12 @@ pub struct SolvedQos {
     pub latencies: BTreeMap<Series, f64>,
 }
 
-/// Nanoseconds in a microsecond.
 const MICROSECOND: f64 = 1e3;
 /// Largest shift of a solution away from a slope, relative to its vrate.
 const MAX_MARGIN: f64 = 0.1;
 /// Shift per slope and relative error, found by trial (resctl-bench, `iocost_tune.rs`).
 const MARGIN_FACTOR: f64 = 800.0;
 
-/// A vrate that meets a target.
 struct VratePoint {
     qos: IocostQos,
     /// The vrate to which the model is scaled, in percent.
@@ -88,7 +86,7 @@ fn first_at(line: &Polyline, value: f64) -> Option<(f64, usize)> {
     Some((line.points()[index].x, index))
 }
 
-/// The last point of a line with a value.
+/// The last point of a line with a value: its vrate and its index.
 fn last_at(line: &Polyline, value: f64) -> Option<(f64, usize)> {
     let index = line.points().iter().rposition(|point| point.y == value)?;
     Some((line.points()[index].x, index))
@@ -116,7 +114,6 @@ impl Solver<'_> {
         }
     }
 
-    /// The line of a series within the range.
     fn line(&self, series: Series) -> Option<Polyline> {
         self.answer.series.get(&series)?.line.as_ref()?.clamped(self.range)
     }
@@ -134,7 +131,8 @@ impl Solver<'_> {
         Some(VratePoint { qos: IocostQos { rpct: 0.0, rlat, wpct: 0.0, wlat, min: vrate, max: vrate }, vrate })
     }
 
-    /// A range within which io.cost lowers the vrate when latencies exceed their limits, which are those at its upper end.
+    /// A range within which io.cost lowers the vrate when latencies exceed their limits, which are those at its upper
+    /// end.
     fn vrate_range(&self, min: f64, max: f64, rpct: Option<Percentile>, wpct: Option<Percentile>) -> VratePoint {
         let limit = |kind, percentile: Option<Percentile>| {
             let limit = percentile.and_then(|one| Some((one.percent(), self.latency(kind, one, max)?)));
@@ -144,8 +142,7 @@ impl Solver<'_> {
         VratePoint { qos: IocostQos { rpct, rlat, wpct, wlat, min, max }, vrate: max }
     }
 
-    /// The lowest vrate with the largest value. Where the value does not depend on the vrate, the highest one that does
-    /// not add to the latency impact.
+    /// If the value does not depend on the vrate, the highest vrate that does not add to the latency impact.
     fn lowest_vrate_at_max(&self, series: Series) -> Option<f64> {
         let line = self.line(series)?;
         if line.is_flat() {
@@ -156,21 +153,18 @@ impl Solver<'_> {
         Some(self.shifted(&line, index))
     }
 
-    /// The highest vrate with the largest value.
     fn highest_vrate_at_max(&self, series: Series) -> Option<f64> {
         let line = self.line(series)?;
         let (_, index) = last_at(&line, line.extremes().1)?;
         Some(if line.is_flat() { line.range().1 } else { self.shifted(&line, index) })
     }
 
-    /// The highest vrate with the smallest value.
     fn highest_vrate_at_min(&self, series: Series) -> Option<f64> {
         let line = self.line(series)?;
         let (_, index) = last_at(&line, line.extremes().0)?;
         Some(if line.is_flat() { line.range().1 } else { self.shifted(&line, index) })
     }
 
-    /// The highest vrate for which there is a value.
     fn highest(&self, series: Series) -> Option<f64> {
         Some(self.line(series)?.range().1)
     }

@@ -40,7 +40,6 @@ const MIN_DATAGRAM: u32 = 16;
 /// Both directions of the most streams that can be requested have a thread each.
 const MAX_THREADS: u32 = 256;
 
-/// What begins a test.
 struct Start {
     address: SocketAddr,
     profile: NetProfile,
@@ -55,7 +54,6 @@ impl Start {
     }
 }
 
-/// Measures.
 pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Console) -> Result<Exit, Error> {
     let form = OutputForm::new(args);
     let identity = identity();
@@ -272,8 +270,7 @@ fn target_bitrate(flags: &Iperf3TestFlags) -> Option<f64> {
     flags.bitrate.map(|rate| rate.bits_per_second).or(flags.udp.then_some(UDP_RATE)).filter(|rate| *rate > 0.0)
 }
 
-/// The payload that a packet on the route has room for beside the headers of TCP, which iperf3 takes for UDP; 1460
-/// where the route has no known MTU.
+/// Payload of a packet on the route beside the headers of TCP, which iperf3 takes for UDP; 1460 if the MTU is unknown.
 fn datagram_size(server: SocketAddr) -> u32 {
     let (any, headers): (SocketAddr, u32) =
         if server.is_ipv4() { (([0; 4], 0).into(), 52) } else { (([0_u16; 8], 0).into(), 72) };
@@ -288,7 +285,6 @@ fn datagram_size(server: SocketAddr) -> u32 {
     mtu.map_or(1460, |mtu| mtu.saturating_sub(headers).clamp(1, 32 << 10))
 }
 
-/// Prints a test while it runs.
 struct Observer<'a> {
     report: TextReport,
     server: Samples,
@@ -297,7 +293,6 @@ struct Observer<'a> {
     output: &'a Output,
     identity: &'a Identity,
     form: OutputForm,
-    /// Intervals that have been printed.
     intervals: usize,
     has_start: bool,
     /// Why the output could not be written; the run goes on.

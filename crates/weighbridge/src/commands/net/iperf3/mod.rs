@@ -19,7 +19,6 @@ use crate::output::print_text;
 
 use self::output::Output;
 
-/// Runs either side.
 pub(super) fn iperf3(args: &Iperf3Args, console: &Console) -> Result<Exit, Error> {
     if args.version {
         print_text(&format!("weighbridge {}, with the options of iperf3 3.12\n", env!("CARGO_PKG_VERSION")))?;

@@ -1,5 +1,3 @@
-//! Where the output of `net iperf3` goes.
-
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
@@ -14,7 +12,6 @@ use crate::output::{append_file, print_text};
 #[derive(Debug)]
 pub(super) struct Output {
     file: Option<(OutputPath, Mutex<OutputFile>)>,
-    /// Text that begins each line.
     prefix: String,
     /// Format of the time that begins each line.
     timestamps: Option<String>,
@@ -52,7 +49,6 @@ impl Output {
         file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(Error::output(path))
     }
 
-    /// Writes a JSON document.
     pub(super) fn write_json(&self, value: &impl serde::Serialize, pretty: bool) -> Result<(), Error> {
         let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
         let text = text.map_err(|error| Error::Internal(error.to_string()))?;

@@ -76,7 +76,6 @@ pub(super) fn run(args: &Iperf3Args, output: Output, console: &Console) -> Resul
     }
 }
 
-/// Prints the tests of a server.
 struct Reporter {
     port: u16,
     form: OutputForm,
