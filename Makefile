@@ -24,12 +24,14 @@ endpoints: ## build the endpoints that ship into target/endpoints (about 6 minut
 	@scripts/setup demo endpoints
 	@scripts/endpoints $(ARGS)
 
-lint: ## check formatting, words, clippy, and that building a crate alone compiles nothing anew
+lint: ## check formatting, words, clippy, links in doc comments, and that building a crate alone compiles nothing anew
 	@scripts/setup demo test
 	cargo fmt --check
 	@scripts/check-words
 	@scripts/check-docs
 	cargo clippy --workspace --all-targets --release -- -D warnings
+	RUSTDOCFLAGS="-A warnings -D rustdoc::broken_intra_doc_links" \
+	    cargo doc --workspace --no-deps --document-private-items --release --quiet
 	@scripts/check-selections
 
 test: ## run every test that needs no VM and no browser, licences included

@@ -15,6 +15,7 @@ pub mod frame;
 mod keepalive;
 pub mod protocol;
 mod server;
+pub mod signal;
 mod stdio;
 pub mod worker;
 

@@ -47,7 +47,8 @@ impl MemberSource {
 }
 
 impl Contents {
-    /// Adds a folder, unless present. The owner gets access, as when extracted: packing that gives the same archive.
+    /// Adds a folder, unless present. Its owner gets access, as when it is extracted, so that packing the extracted
+    /// folder gives the same archive.
     pub fn add_folder(&mut self, name: &str, mode: u32) {
         self.add_parents(name);
         let mode = mode | 0o700;
@@ -132,7 +133,8 @@ impl Contents {
         self.sources.iter()
     }
 
-    /// Fails if something contains a declared secret, or is a link to something that is not packed.
+    /// Reads everything and describes it for the manifest. Fails if something contains a declared secret, or is a link
+    /// to something that is not packed.
     pub(crate) fn describe(&self) -> Result<Vec<Member>, ArchiveError> {
         let describe = |(name, source): (&String, &MemberSource)| {
             refuse_secret_name(name)?;

@@ -6,7 +6,7 @@
 //! prints nothing.
 //!
 //! Start with [`manifest`] (the format), then [`fn@pack`] and [`fn@unpack`]. [`contents`] collects what is packed,
-//! [`snapshot`] what a snapshot has in addition, with the script of [`rerun`].
+//! [`mod@snapshot`] what a snapshot has in addition, with the script of [`rerun`].
 
 #![forbid(unsafe_code)]
 

@@ -37,13 +37,15 @@ pub fn pack_run(
     pack(&contents, ArchiveKind::Run, version, PackedRun::new(run)?, Vec::new(), output)
 }
 
-/// Adds a run folder without its lock, which means something on this machine only, and folders named in `skipped`.
+/// Adds a run folder without folders named in `skipped`, and without its lock, which means something on this machine
+/// only.
 pub(crate) fn add_run(contents: &mut Contents, run: &RunFolder, skipped: &[&str]) -> Result<(), ArchiveError> {
     contents.add_tree(RUN, run.path(), skipped)?;
     contents.remove(&format!("{RUN}/{LOCK}"));
     Ok(())
 }
 
+/// Refuses an archive that exists, or would be in the run folder.
 pub(crate) fn refuse_output(run: &RunFolder, output: &Path) -> Result<(), ArchiveError> {
     if output.is_dir() {
         return Err(ArchiveError::OutputExists { path: output.to_owned() });
@@ -87,8 +89,8 @@ pub fn pack(
     Ok(manifest.summary())
 }
 
-/// Records are kept, and small. The programs in a snapshot are a hundred times as large: the default would save a fifth of it,
-/// in three times the time.
+/// Records are kept, and small. The programs in a snapshot are a hundred times as large: the default would save a fifth
+/// of it, in three times the time.
 fn compression(kind: ArchiveKind) -> Compression {
     match kind {
         ArchiveKind::Run => Compression::default(),
@@ -96,6 +98,7 @@ fn compression(kind: ArchiveKind) -> Compression {
     }
 }
 
+/// `output` is the name of the archive in messages.
 fn write_archive<W: Write>(
     contents: &Contents,
     manifest: &ArchiveManifest,

@@ -75,7 +75,7 @@ fn without_build_keys(value: Json) -> Json {
     }
 }
 
-/// However the value is quoted.
+/// Replaces a value of a text in TOML, however it is quoted.
 pub fn replace_value(text: &str, from: &str, to: &str) -> String {
     replace_literals(text, from, to, true)
 }

@@ -103,8 +103,8 @@ pub fn packed_peers_files(inputs: &RunInputs) -> Vec<(PathBuf, String)> {
     packed
 }
 
-/// The variables of an environment that a snapshot records: `PATH`, `LANG` and `WEIGHBRIDGE_*`. Those whose names suggest
-/// secrets are left out, and secrets in the others are masked.
+/// The variables of an environment that a snapshot records: `PATH`, `LANG` and `WEIGHBRIDGE_*`. Those whose names
+/// suggest secrets are left out, and secrets in the others are masked.
 pub fn allowed_environment(variables: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, String> {
     let is_allowed =
         |name: &str| matches!(name, "PATH" | "LANG") || (name.starts_with("WEIGHBRIDGE_") && !is_secret_name(name));

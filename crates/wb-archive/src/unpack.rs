@@ -34,7 +34,8 @@ const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Extracts the archive `file`, opened at `path`, to the folder `target`, which must not exist or be empty, and returns
 /// its manifest. Fails if the archive has members that its manifest does not list, or if `is_cancelled` becomes true
-/// early. Then the target is unchanged, but what killed processes have left of their attempts is removed.
+/// before everything is read. If it fails, the target is unchanged, except that what killed processes have left of
+/// their attempts is removed.
 pub fn unpack(
     path: &Path,
     file: File,

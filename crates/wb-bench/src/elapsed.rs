@@ -13,6 +13,7 @@ use wb_model::Nanos;
 const PROGRAM: [&str; 3] = ["/bin/sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"];
 /// The pauses before each start, in milliseconds: the time to join a cgroup depends on when one was last joined.
 const GAPS: [u64; 3] = [0, 10, 100];
+/// Pairs for each pause.
 const PAIRS: usize = 151;
 /// The default interval of telemetry.
 const INTERVAL: Nanos = Nanos(1_000_000_000);

@@ -30,8 +30,8 @@ pub(crate) fn benchmarks(env: &BenchEnv) -> Vec<Benchmark<'_>> {
     ]
 }
 
-/// Runs `weighbridge ARGS` into a new folder. Measures the workload's share of the wall time (with the limit `required`),
-/// and the CPU time and peak memory of controller and agents.
+/// Runs `weighbridge ARGS` into a new folder. Measures the workload's share of the wall time (with the limit
+/// `required`), and the CPU time and peak memory of controller and agents.
 pub(crate) fn run_figures(
     env: &BenchEnv,
     name: &str,

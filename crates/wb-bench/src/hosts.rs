@@ -24,6 +24,7 @@ use wb_test_net::{Host, SshHosts};
 const HOSTS: u8 = 32;
 /// Number of simultaneous starts of a process on every host.
 const STARTS: usize = 51;
+/// Samples of a test that does nothing.
 const SAMPLES: usize = 51;
 /// Number and length of the samples during which an agent is observed.
 const AGENT_SAMPLES: (usize, Duration) = (5, Duration::from_secs(10));

@@ -18,6 +18,7 @@ const LIMITING_VARIABLES: [&str; 4] = ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", 
 struct LapackLibrary {
     /// The path that the loader opens.
     path: PathBuf,
+    /// Of the names of its functions.
     prefix: &'static str,
     /// Folders of further libraries that it loads.
     folders: Vec<PathBuf>,

@@ -15,6 +15,7 @@
 
 mod bench_env;
 mod benchmark;
+mod child_guard;
 mod compare;
 mod document;
 mod elapsed;

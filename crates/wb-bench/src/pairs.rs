@@ -47,6 +47,7 @@ pub(crate) enum RejectedCandidate {
 type FigureParser = dyn Fn(&str) -> Option<f64>;
 
 impl<'a> PairedBenchmark<'a> {
+    /// `sides` prepares both sides when the benchmark is run, or returns the reason why it cannot.
     pub(crate) fn new(
         name: String,
         unit: &'static str,

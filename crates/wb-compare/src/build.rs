@@ -20,7 +20,8 @@ use crate::within_run::WithinRun;
 /// The parameter that holds the definition key: if it differs, nothing is compared.
 pub const DEFINITION_KEY: &str = "definition key";
 
-/// Marks emulation of a processor, unless that is allowed: if only one side has it, nothing is compared.
+/// The parameter that marks emulation of a processor, unless that is allowed: if only one side has it, nothing is
+/// compared.
 pub const EMULATED: &str = "emulated";
 
 /// Name under which a metric's unit is kept beside the parameters.
@@ -218,6 +219,7 @@ pub struct MetricReading {
     pub params: ParamSetId,
     /// The number of its samples that were disturbed from outside.
     pub disturbed: u32,
+    /// Of its cell.
     pub failures: AttemptCounts,
     pub(crate) findings: Option<Symbol>,
     pub(crate) first_sample: u32,
@@ -256,7 +258,8 @@ impl Build {
         self.runs.iter().filter_map(move |run| run.reading(row))
     }
 
-    /// A statistic of a metric, averaged over the runs with a valid value; without any, invalid if any run's is.
+    /// A statistic of a metric, averaged over the runs with a valid value; without one, invalid if a run has an invalid
+    /// value.
     pub fn value(&self, row: MetricIndex, statistic: Statistic) -> MeasuredValue {
         if let [run] = &self.runs[..] {
             return run.reading(row).map_or(MeasuredValue::Missing, |reading| reading.value(statistic));
@@ -303,6 +306,7 @@ impl Build {
         Some(self.readings(row).map(|reading| reading.disturbed as usize).sum())
     }
 
+    /// Of the cell of the metric, over all runs.
     pub fn failures(&self, row: MetricIndex) -> AttemptCounts {
         self.readings(row).map(|reading| reading.failures).fold(AttemptCounts::default(), std::ops::Add::add)
     }
@@ -328,6 +332,7 @@ impl Builds {
         self.within_run.as_ref()
     }
 
+    /// As declared by the results.
     pub fn directions(&self) -> &Directions {
         &self.directions
     }
@@ -342,6 +347,7 @@ impl Builds {
         self.given_directions.extend_from_slice(given);
     }
 
+    /// Whether the user has given the direction of the metric.
     fn has_given_direction(&self, row: MetricIndex) -> bool {
         let CheckId { class, metric, .. } = self.id(row, Statistic::Mean);
         let metric = strip_worker(metric);
@@ -357,8 +363,8 @@ impl Builds {
         self.resolve_id(self.rows[row.index()], statistic)
     }
 
-    /// The families of metrics of parts of one run that share the metric of the reference: an identifier with `*` for
-    /// what differs, and the metric of every part that has one. Empty without such parts.
+    /// The metrics of parts of one run that are compared with one metric of the reference, for each of the latter: an
+    /// identifier with `*` for what differs, and the metric of every part that has one. Empty without such parts.
     pub fn families(&self, statistic: Statistic) -> impl Iterator<Item = (CheckId<'_>, &[Option<MetricIndex>])> {
         let families = self.within_run.iter().flat_map(|within_run| &within_run.families);
         families.map(move |family| (self.resolve_id(family.id, statistic), family.metrics.as_slice()))
@@ -429,6 +435,7 @@ impl Builds {
         self.list.iter().any(|build| build.primary(row) == Some(true))
     }
 
+    /// `None` if the results do not declare it.
     pub fn unit(&self, row: MetricIndex) -> Option<Unit> {
         let name = (*self.units.get(row.index())?)?;
         Some(Unit::new(self.names.resolve(name)))

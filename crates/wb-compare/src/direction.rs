@@ -10,7 +10,8 @@ pub fn is_speed(class: Class) -> bool {
     matches!(class, Class::Throughput | Class::Latency)
 }
 
-/// The better direction of metrics: by class (throughput higher; latency, resource lower; check neither), unless set.
+/// The better direction of metrics: by class (throughput higher; latency, resource lower; check neither), unless set
+/// for the metric.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directions {
     by_metric: BTreeMap<String, Direction>,

@@ -48,6 +48,7 @@ pub(crate) fn fail_beside_successes(builds: &mut Builds) {
     }
 }
 
+/// How the command of a cell ends in the runs of all builds.
 #[derive(Default)]
 struct Ends {
     /// The first build in which it ends with 0.
@@ -109,6 +110,7 @@ fn fail(builds: &mut Builds, position: [usize; 2], rows: &[MetricIndex], name: S
     });
 }
 
+/// Changes the readings of a cell in a run. Their parameters lose the exit status, which is called `name`.
 fn change(
     builds: &mut Builds,
     [build, run]: [usize; 2],

@@ -84,6 +84,7 @@ pub struct CheckId<'a> {
 pub struct ParseCheckIdError(String);
 
 impl<'a> CheckId<'a> {
+    /// In either syntax.
     pub fn parse(text: &'a str) -> Result<Self, ParseCheckIdError> {
         Self::parse_parts(text).ok_or_else(|| ParseCheckIdError(text.to_owned()))
     }

@@ -32,6 +32,7 @@ impl Interner {
         self.texts.get_index_of(text).map(|index| Symbol(index as u32))
     }
 
+    /// `name` must be of this interner.
     pub(crate) fn resolve(&self, name: Symbol) -> &str {
         &self.texts[name.0 as usize]
     }

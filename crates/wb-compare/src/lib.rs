@@ -17,6 +17,7 @@ pub mod build;
 pub mod calibrate;
 pub mod comparison;
 pub mod direction;
+mod distinct;
 pub mod environment;
 mod exit_status;
 pub mod experiment;

@@ -15,8 +15,10 @@ use crate::environment::{BASE_ENVIRONMENT, Environments, MachineEnvironment};
 pub struct Metadata {
     /// The number or name of the build that was measured.
     pub build: Option<String>,
+    /// Of the results.
     pub url: Option<String>,
     pub machine: Option<String>,
+    /// Of the machine's description.
     pub machine_url: Option<String>,
     /// The host's distribution.
     pub distro: Option<String>,

@@ -59,7 +59,8 @@ pub fn require_two(builds: &[String]) -> Result<&[String], SidesError> {
     }
 }
 
-/// Names builds by their full paths if their folders have the same name; fails if `typed` has one name for two.
+/// Names builds by their full paths if their folders have the same name. Fails if `typed`, the arguments, give two
+/// builds the same name.
 pub fn make_names_distinct(sources: &mut [BuildSource], typed: &[String]) -> Result<(), SidesError> {
     let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
     for (source, text) in sources.iter_mut().zip(typed) {

@@ -35,6 +35,7 @@ struct TestRecord<'a> {
     parameters: BTreeMap<&'a str, &'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     programs: BTreeMap<&'a str, &'a str>,
+    /// Values that not all cases have.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     cases: BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>,
 }
@@ -85,6 +86,7 @@ impl<'a> TestSetups<'a> {
         names.into_iter().map(of_test).filter(|(_, changes)| !changes.is_empty()).collect()
     }
 
+    /// The values common to all cases of a test are listed once.
     pub fn to_json(&self) -> String {
         let records: BTreeMap<&String, TestRecord<'_>> =
             self.tests.iter().map(|(name, cases)| (name, self.record(cases))).collect();

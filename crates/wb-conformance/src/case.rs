@@ -46,6 +46,7 @@ pub(crate) struct Runner {
 pub(crate) struct Finished {
     /// `None` if a signal ended it.
     pub(crate) status: Option<i32>,
+    /// Standard error.
     pub(crate) errors: String,
 }
 
@@ -174,14 +175,6 @@ impl Runner {
 
     pub(crate) fn program(&self) -> &Path {
         &self.program
-    }
-
-    /// Compares something else, which `difference` describes if it does not agree.
-    pub(crate) fn check(&mut self, agrees: bool, difference: impl FnOnce() -> String) {
-        self.compared += 1;
-        if !agrees {
-            self.differences.push(difference());
-        }
     }
 
     pub(crate) fn finish(self) -> FinishedCase {

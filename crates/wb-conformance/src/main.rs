@@ -1,5 +1,5 @@
-//! Conformance: runs other programs with random options, and holds every figure that weighbridge has of a run against the
-//! program's own report.
+//! Conformance: runs other programs with random options, and holds every figure that weighbridge has of a run against
+//! the program's own report.
 //!
 //! Purpose: find what an importer or a test reads otherwise than the program means it. The other side is never the file
 //! that weighbridge read, but another report of the same run, which the program wrote for people or in another format.

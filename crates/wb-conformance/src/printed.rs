@@ -49,6 +49,7 @@ impl Printed {
         Some(Self { value: all.iter().map(|one| one.value).sum::<f64>() / count, precision })
     }
 
+    /// Whether the figure may have been printed so.
     pub(crate) fn agrees_with(self, figure: f64) -> bool {
         (figure - self.value).abs() <= self.precision * 1.000_001 + self.value.abs() * 1e-12
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
+use wb_agent::signal::SIGKILL;
 use wb_model::{Bytes, Nanos};
 use wb_workloads::fio::job::Operation;
 
@@ -13,7 +14,6 @@ use super::fio_load::{FioLoad, TestFile};
 use super::prepared_worker::{PreparedWorker, Slice, SliceSettings};
 
 const BLOCK: Bytes = Bytes(4096);
-const KILL: i32 = 9;
 
 /// What is read, and how long
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,7 +60,8 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// How long both may take to start.
 const START_LIMIT: Nanos = Nanos(60_000_000_000);
 
-/// Lets both readers read, and counts only what they read at the same time: one that reads alone gets everything.
+/// Lets both readers read, and counts only what they read at the same time: one that reads alone gets everything. Fails
+/// if the device has not enough space.
 pub async fn measure(
     prepared: &PreparedWorker,
     config: &EnforcementConfig,
@@ -105,7 +106,7 @@ async fn count(
     sleep(config.runtime.into()).await;
     let (after, seconds) = (read_operations(prepared).await?, begin.elapsed().as_secs_f64());
     for process in [first, second] {
-        process.signal(KILL).await?;
+        process.signal(SIGKILL).await?;
         process.wait(None).await?;
     }
     Ok([0, 1].map(|reader: usize| after[reader].saturating_sub(before[reader]) as f64 / seconds))

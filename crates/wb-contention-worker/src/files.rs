@@ -2,6 +2,7 @@
 
 use wb_agent::{Fault, Worker, WorkerError};
 use wb_model::Bytes;
+use wb_sys::proc::meminfo;
 
 /// Maximum size of a file of the kernel.
 const MAX_SIZE: Bytes = Bytes(16 << 20);
@@ -22,6 +23,11 @@ pub(super) async fn read_or_empty(worker: &Worker, path: &str) -> Result<String,
         Err(WorkerError::Fault { fault: Fault::File { .. }, .. }) => Ok(String::new()),
         Err(error) => Err(error),
     }
+}
+
+/// A size of `/proc/meminfo`, in bytes; 0 if it is missing.
+pub(super) fn meminfo_bytes(text: &str, name: &str) -> u64 {
+    meminfo::size(text, name).map_or(0, |size| size.0)
 }
 
 /// The names in a folder, sorted; none if it does not exist.

@@ -153,7 +153,7 @@ fn latency_percentile(device: &BlockDevice) -> f64 {
 }
 
 /// Measures the steps that `progress` lacks; calls `checkpoint` after each, so that `progress` keeps them on failure.
-/// The I/O cost controller must be off for the device.
+/// The I/O cost controller must be off for the device. Fails if the device has not enough space.
 pub async fn measure(
     prepared: &PreparedWorker,
     config: &IocostParamsConfig,

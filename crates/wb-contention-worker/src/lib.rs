@@ -2,8 +2,8 @@
 //! CPUs. Measures on a worker; sequences of benches, what is kept of them and how it is shown are elsewhere.
 //!
 //! A bench prepares its worker ([`PreparedWorker`]: requirements, control groups, settings, all through the undo log),
-//! then calls the `measure` of its module with typed parameters, and gets a typed result. Where that takes long, there is
-//! a record, to which is added; it is a checkpoint to go on from.
+//! then calls the `measure` of its module with typed parameters, and gets a typed result. Where that takes long, there
+//! is a record, to which is added; it is a checkpoint to go on from.
 //!
 //! Start with [`prepared_worker`], then [`enforcement`], the simplest measurement.
 

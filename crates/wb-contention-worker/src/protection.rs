@@ -12,9 +12,8 @@ use wb_hashd::{HashdConfig, HashdReport};
 use wb_kernels::memory_hog::{MemoryHogConfig, MemoryHogReport};
 use wb_model::{Bytes, Nanos};
 use wb_sys::clock::unix_time;
-use wb_sys::proc::meminfo;
 
-use super::files::read_or_empty;
+use super::files::{meminfo_bytes, read_or_empty};
 use super::prepared_worker::{IoStat, PreparedWorker, Slice, SliceSettings};
 use super::workload::{Hashd, POLL, Reporter, stabilize};
 use super::{ContentionError, protection_study};
@@ -296,18 +295,13 @@ async fn read_usage(prepared: &PreparedWorker, time: f64) -> Result<IoUsage, Con
         total: seconds(&root),
         hog: seconds(&hog),
         hog_memory: prepared.memory_usage(Slice::Sideload).await?.0,
-        swap: size(&memory, "SwapTotal").saturating_sub(size(&memory, "SwapFree")),
+        swap: meminfo_bytes(&memory, "SwapTotal").saturating_sub(meminfo_bytes(&memory, "SwapFree")),
     })
 }
 
 async fn hog_limit(prepared: &PreparedWorker) -> Result<u64, ContentionError> {
     let text = read_or_empty(prepared.worker(), "/proc/meminfo").await?;
-    Ok(((size(&text, "MemAvailable") + size(&text, "SwapFree")) as f64 * HOG_LIMIT) as u64)
-}
-
-/// A size of `/proc/meminfo`, in bytes; 0 if it is missing.
-fn size(text: &str, name: &str) -> u64 {
-    meminfo::size(text, name).map_or(0, |size| size.0)
+    Ok(((meminfo_bytes(&text, "MemAvailable") + meminfo_bytes(&text, "SwapFree")) as f64 * HOG_LIMIT) as u64)
 }
 
 /// How the largest footprint is determined that can be protected
@@ -359,6 +353,7 @@ pub enum ProbeOutcome {
 pub struct EarlyFailure {
     /// Requests per second below which a second is bad.
     rate: f64,
+    /// Seconds that may be bad.
     allowed: f64,
     bad: f64,
 }
@@ -375,6 +370,7 @@ impl EarlyFailure {
 /// The record of a hog beside a footprint; `None` if the hog failed early.
 pub type Probe = Option<ProtectionRecord>;
 
+/// Runs a hog beside a footprint of hashd; fails as [`measure`].
 pub async fn probe(
     prepared: &PreparedWorker,
     config: &ProtectionConfig,

@@ -178,9 +178,11 @@ pub struct Enforcement {
     /// Memory protection of what measures: ssh, the agent.
     pub critical: bool,
     pub cpu: bool,
+    /// The memory controller and other settings of memory.
     pub memory: bool,
     /// Whether file systems trim unused blocks.
     pub file_system: bool,
+    /// The I/O controller and other settings of I/O.
     pub io: bool,
     /// Daemons that kill processes when memory becomes scarce.
     pub oomd: bool,

@@ -1,7 +1,7 @@
 //! `storage`: how much of its memory a workload can leave to the device.
 //!
-//! While a balloon leaves hashd the memory of a profile, the footprint is determined that it can serve within its
-//! latency. The memory offloading factor (MOF) is that footprint, relative to the memory that hashd had.
+//! The footprint that hashd can serve within its latency is determined while a balloon leaves it the memory of a
+//! profile. The memory offloading factor (MOF) is that footprint, relative to the memory that hashd had.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,9 @@ use tokio::time::sleep;
 use wb_kernels::memory_hog::{MemoryHogConfig, MemoryHogReport};
 use wb_model::Bytes;
 use wb_stats::Samples;
-use wb_sys::proc::meminfo;
 
 use super::ContentionError;
-use super::files::read_or_empty;
+use super::files::{meminfo_bytes, read_or_empty};
 use super::memory_profile::{MemoryProfile, MemoryShare};
 use super::prepared_worker::{PreparedWorker, Slice, SliceSettings};
 use super::workload::{Balloon, POLL, Reporter};
@@ -114,9 +113,9 @@ pub fn balloon_slice() -> (Slice, SliceSettings) {
 /// if the machine has no swap, so that swapping never starts.
 pub async fn probe_available_memory(prepared: &PreparedWorker) -> Result<Bytes, ContentionError> {
     let text = read_or_empty(prepared.worker(), "/proc/meminfo").await?;
-    let size = |name| meminfo::size(&text, name).map_or(0, |size| size.0);
     // Half of the swap ends it before the machine runs out of memory.
-    let config = MemoryHogConfig { max_bytes: size("MemTotal") + size("SwapFree") / 2, growth: None, read: false };
+    let max_bytes = meminfo_bytes(&text, "MemTotal") + meminfo_bytes(&text, "SwapFree") / 2;
+    let config = MemoryHogConfig { max_bytes, growth: None, read: false };
     let hog = Reporter::memory_hog(prepared, Slice::Workload, &config).await?;
     let swap = format!("{}/memory.swap.current", prepared.slice_path(Slice::Workload));
     let mut largest = 0;
@@ -125,7 +124,7 @@ pub async fn probe_available_memory(prepared: &PreparedWorker) -> Result<Bytes, 
         let swapped: u64 = read_or_empty(prepared.worker(), &swap).await?.parse().unwrap_or_default();
         largest = largest.max(usage.0);
         let reports: Vec<MemoryHogReport> = hog.reports().await?;
-        if swapped > Balloon::OVERHEAD || reports.last().is_some_and(|report| report.bytes >= config.max_bytes) {
+        if swapped > Balloon::OVERHEAD || reports.last().is_some_and(|report| report.bytes >= max_bytes) {
             break;
         }
         hog.require_running(prepared).await?;
@@ -168,38 +167,6 @@ pub async fn measure(
     record.result().ok_or_else(|| ContentionError::output("hashd", "no sizing"))
 }
 
-/// The largest of the last readings of memory counts, because memory drops when a sizing ends.
-const USAGE_READINGS: usize = 10;
-
-/// Runs a program as the workload, which determines the supported footprint of hashd (`weighbridge-agent exec
-/// hashd-params`). One of its lines of JSON has it, in bytes: `{"result": {"footprint": …}}`.
-pub async fn run_sizing(
-    prepared: &PreparedWorker,
-    program: &'static str,
-    config: &serde_json::Value,
-) -> Result<Sizing, ContentionError> {
-    #[derive(Deserialize)]
-    struct Line {
-        result: Option<Answer>,
-    }
-    #[derive(Deserialize)]
-    struct Answer {
-        footprint: u64,
-    }
-    let sizing = Reporter::start(prepared, Slice::Workload, program, config).await?;
-    let mut usages = std::collections::VecDeque::new();
-    while sizing.is_running(prepared).await? {
-        usages.push_front(prepared.memory_usage(Slice::Workload).await?);
-        usages.truncate(USAGE_READINGS);
-        sleep(POLL).await;
-    }
-    let lines: Vec<Line> = sizing.wait(prepared).await?;
-    let answer = lines.into_iter().find_map(|line| line.result);
-    let answer = answer.ok_or_else(|| ContentionError::output(program, "it has no result"))?;
-    let usage = usages.into_iter().max().unwrap_or_default();
-    Ok(Sizing { size: Bytes(answer.footprint), usage })
-}
-
 /// How available memory was corrected so far
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -212,6 +179,7 @@ pub struct Correction {
     corrected: u32,
 }
 
+/// What follows from the memory that hashd had in a sizing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Valid,

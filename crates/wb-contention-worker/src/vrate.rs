@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
+use wb_agent::signal::SIGKILL;
 use wb_agent::{Command, Process};
 
 use super::ContentionError;
@@ -19,7 +20,6 @@ const POLL: Duration = Duration::from_millis(200);
 /// Readers of the device with their block size: more load than any device can serve at once.
 const READERS: usize = 8;
 const BLOCK: &str = "bs=1M";
-const KILL: i32 = 9;
 
 /// Reads from the device until its vrate is within bounds, in percent. A rate that is not there in time, as on a device
 /// that cannot reach its lower bound, is left to what is measured.
@@ -37,7 +37,7 @@ pub async fn settle(prepared: &PreparedWorker, bounds: &RangeInclusive<f64>) -> 
     }
     let waited = wait(bounds, LIMIT, read).await;
     for reader in readers {
-        reader.signal(KILL).await?;
+        reader.signal(SIGKILL).await?;
         reader.wait(None).await?;
     }
     waited

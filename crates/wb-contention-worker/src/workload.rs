@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
+use wb_agent::signal::{SIGKILL, SIGTERM};
 use wb_agent::{Command, ExitReason, OutputStream, Process, ProcessOutput};
 use wb_hashd::{HashdConfig, HashdReport};
 use wb_kernels::memory_hog::{MemoryHogConfig, MemoryHogReport};
@@ -16,10 +17,8 @@ use super::{ContentionError, report_lines};
 
 /// How often a running process is checked.
 pub(super) const POLL: Duration = Duration::from_secs(1);
-/// A process may have to read its memory from swap to end.
+/// A process that is to end may first have to read its memory from swap.
 const END_LIMIT: Nanos = Nanos(60_000_000_000);
-const TERMINATE: i32 = 15;
-const KILL: i32 = 9;
 
 /// A process that prints a report each period.
 #[derive(Debug)]
@@ -61,15 +60,12 @@ impl Reporter {
     /// Does not move the position of [`Self::new_reports`].
     pub(super) async fn reports<R: DeserializeOwned>(&self) -> Result<Vec<R>, ContentionError> {
         let output = self.process.read_output(OutputStream::Stdout).await?;
-        Ok(report_lines::parse(self.program, &output)?.reports)
+        report_lines::parse(self.program, &output)
     }
 
     /// The reports since the last call.
     pub(super) async fn new_reports<R: DeserializeOwned>(&mut self) -> Result<Vec<R>, ContentionError> {
-        let output = self.process.read_output_from(OutputStream::Stdout, self.consumed).await?;
-        let complete = output.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
-        self.consumed += complete;
-        Ok(report_lines::parse(self.program, &output[..complete])?.reports)
+        report_lines::read_new(self.program, &self.process, &mut self.consumed).await
     }
 
     pub(super) async fn is_running(&self, prepared: &PreparedWorker) -> Result<bool, ContentionError> {
@@ -92,7 +88,7 @@ impl Reporter {
         prepared: &PreparedWorker,
         output: &ProcessOutput,
     ) -> Result<ContentionError, ContentionError> {
-        let was_killed = output.exit_reason == ExitReason::Signalled { signal: KILL };
+        let was_killed = output.exit_reason == ExitReason::Signalled { signal: SIGKILL };
         if was_killed && prepared.oom_kills(self.slice).await? > 0 {
             let group = prepared.slice_path(self.slice);
             return Ok(ContentionError::OutOfMemory { program: self.program.to_owned(), group });
@@ -106,18 +102,18 @@ impl Reporter {
         if !output.exit_reason.is_success() {
             return Err(self.failure(prepared, &output).await?);
         }
-        Ok(report_lines::parse(self.program, &output.stdout)?.reports)
+        report_lines::parse(self.program, &output.stdout)
     }
 
     /// Ends the process, which may have ended by itself, and returns all its reports.
     pub(super) async fn finish<R: DeserializeOwned>(self) -> Result<Vec<R>, ContentionError> {
-        self.process.signal(TERMINATE).await?;
+        self.process.signal(SIGTERM).await?;
         let output = self.process.wait(Some(END_LIMIT)).await?;
-        Ok(report_lines::parse(self.program, &output.stdout)?.reports)
+        report_lines::parse(self.program, &output.stdout)
     }
 
     pub(super) async fn kill(self) -> Result<(), ContentionError> {
-        self.process.signal(KILL).await?;
+        self.process.signal(SIGKILL).await?;
         self.process.wait(Some(END_LIMIT)).await?;
         Ok(())
     }

@@ -18,8 +18,10 @@ pub enum PassiveArea {
     /// Every setting except the memory protection of the critical slice.
     AllButProtection,
     Cpu,
+    /// The memory controller and other settings of memory.
     Mem,
     Fs,
+    /// The I/O controller and other settings of I/O.
     Io,
     /// A running oomd or earlyoom.
     Oomd,

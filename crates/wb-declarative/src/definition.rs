@@ -17,6 +17,7 @@ use super::template::{CommandTemplate, Template};
 #[derive(Debug)]
 pub(super) struct Definition {
     pub(super) declaration: Declaration,
+    /// Of the text and the included files.
     pub(super) digest: Sha256,
     pub(super) folder: Option<String>,
     /// Included from the definition's folder, with hashes of the content.
@@ -46,6 +47,7 @@ pub(super) struct Definition {
 #[derive(Debug)]
 pub(super) enum MeasuredProgram {
     Command(CommandTemplate),
+    /// A program that implements the protocol of runners.
     Runner(CommandTemplate),
 }
 
@@ -112,6 +114,7 @@ pub(super) enum FileContent {
     Missing(String),
 }
 
+/// A server that runs while samples are taken.
 #[derive(Debug)]
 pub(super) struct Service {
     pub(super) command: CommandTemplate,

@@ -16,8 +16,8 @@ pub fn add_folder(registry: &mut Registry, folder: &Path) -> Result<Vec<Definiti
     add_definitions(registry, folder, None)
 }
 
-/// Adds the tests that a run recorded, as [`add_folder`] does. The run may come from somebody else, so nothing outside
-/// of its folder is read.
+/// Adds the tests that a run recorded, as [`add_folder`] does; none if it recorded no tests. The run may come from
+/// somebody else, so nothing outside of its folder is read.
 pub fn add_run(registry: &mut Registry, run: &RunFolder) -> Result<Vec<DefinitionError>, DefinitionError> {
     if run.tests_folder().is_dir() {
         add_definitions(registry, &run.tests_folder(), Some(run.path()))

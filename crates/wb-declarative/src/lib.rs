@@ -54,6 +54,7 @@ pub use folder::{add_folder, add_run};
 pub use foreign::ForeignTest;
 use template::Bindings;
 
+/// A test that is defined in TOML.
 #[derive(Debug)]
 pub struct DeclarativeTest {
     definition: Definition,

@@ -20,6 +20,7 @@ pub(super) struct MetricDefinition {
     pub(super) source: Option<MetricSource>,
     pub(super) reduction: Reduction,
     pub(super) scale: f64,
+    /// Whether the figure is divided by the amount of work.
     pub(super) per_work: bool,
     pub(super) units: BTreeMap<String, f64>,
     pub(super) optional: bool,

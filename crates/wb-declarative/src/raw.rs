@@ -257,7 +257,8 @@ pub(super) struct Check {
     pub(super) equals: Option<Spanned<Bound>>,
 }
 
-/// Part of the output that is the same in every sample: all of it (`true`), or the match of a regular expression.
+/// Part of the output that has to be the same in every sample: all of it (`true`), or the match of a regular
+/// expression.
 #[derive(Debug, Clone)]
 pub(super) enum SameOutput {
     Whole(bool),

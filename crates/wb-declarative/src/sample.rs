@@ -27,7 +27,7 @@ pub(super) const CALIBRATION_FACTOR: f64 = 1.2;
 const MIN_CPU_SHARE: f64 = 0.5;
 /// Factor within which two readings of a run time agree.
 const READING_AGREEMENT: f64 = 1.5;
-/// Of one amount of work.
+/// Readings of one amount of work.
 const MAX_READINGS: u32 = 4;
 /// Share of the minimum time below which a sample contradicts the calibration of its work, which is then repeated…
 const MIN_TIME_SHARE: f64 = 0.5;

@@ -1,4 +1,5 @@
-//! Errors in texts that users write (plans, inventories, profiles, command lines): what is wrong, where, and the way out.
+//! Errors in texts that users write (plans, inventories, profiles, command lines): what is wrong, where, and the way
+//! out.
 //!
 //! This crate does not depend on any other of the workspace, reads no files and prints nothing.
 //!

@@ -12,6 +12,7 @@ pub struct CachedProgram {
     pub size: Bytes,
     /// Seconds since 1970 of its last deployment, check or start; none if the file system does not record it.
     pub last_used_s: Option<u64>,
+    /// Whether the worker's agent runs from it.
     pub in_use: bool,
 }
 

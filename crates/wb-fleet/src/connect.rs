@@ -59,7 +59,7 @@ pub struct ConnectedHost {
     pub worker: Worker,
     pub rights: Privileges,
     pub kernel: String,
-    /// Its path on the host.
+    /// The program's path on the host.
     pub program: String,
     /// Transfer of the program; none if it was cached there.
     pub transfer: Option<Transfer>,
@@ -110,6 +110,7 @@ fn fleet_error(host: &Host, options: &ConnectOptions, kind: ConnectErrorKind) ->
     }
 }
 
+/// Executes on the runtime that keeps connections alive.
 async fn in_background<T: Send + 'static>(
     connecting: impl Future<Output = Result<T, ConnectErrorKind>> + Send + 'static,
 ) -> Result<T, ConnectErrorKind> {
@@ -142,8 +143,8 @@ fn refuse_same_machines(probed: &mut [Result<ProbedHost, ConnectErrorKind>]) {
     }
 }
 
-/// Makes an error name the other host where this process holds the refused machine under another name: the holder is
-/// the agent of that connection.
+/// Where a host was refused because this process is connected to the machine under another name, makes the error give
+/// that name: the holder is the agent of that connection.
 async fn report_same_hosts(results: &mut [Result<ConnectedHost, FleetError>]) {
     let own_agent = |error: &FleetError| match error.kind.as_ref() {
         ConnectErrorKind::InUse(Some(holder)) if holder.controller == Controller::current() => Some(holder.agent),

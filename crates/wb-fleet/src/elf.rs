@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 /// Length of the file header of 64-bit files, in bytes.
 const HEADER_SIZE: usize = 64;
+/// Length of a program header, in bytes.
 const PROGRAM_HEADER_SIZE: u64 = 56;
 /// Magic bytes of a 64-bit little-endian file.
 const MAGIC: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];

@@ -24,7 +24,7 @@ pub struct FleetError {
 /// Cause of a failed connection; a text is the message of ssh or of the host, unless it is described.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectErrorKind {
-    /// It does not respond, or refuses the connection.
+    /// The host does not respond, or refuses the connection.
     #[error("cannot be reached: {0}")]
     Unreachable(String),
     #[error("has an unknown host name: {0}")]

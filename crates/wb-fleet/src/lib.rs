@@ -4,7 +4,7 @@
 //! hosts. The agent is a program that is deployed to a host once. This crate knows nothing of tests, profiles and
 //! schedules, and changes nothing on a host but its cache folder.
 //!
-//! Start with [`inventory`] (the known hosts), then read [`connect`] (connecting to one) and [`Program`] (what is
+//! Start with [`inventory`] (the known hosts), then read [`connect()`] (connecting to one) and [`Program`] (what is
 //! deployed).
 
 #![forbid(unsafe_code)]

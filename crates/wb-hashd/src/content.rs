@@ -23,7 +23,7 @@ impl PageContent {
         BLOCK_WORDS - self.random_words
     }
 
-    /// The first word of a page is never zero: that marks an empty page.
+    /// The first word of a page is never zero, which marks an empty page.
     pub(crate) fn word(self, page: u64, index: usize) -> u64 {
         if index % BLOCK_WORDS >= self.random_words {
             return u64::from(index == 0);

@@ -34,6 +34,7 @@ pub enum HashdError {
     },
     #[error(transparent)]
     File(#[from] PathError),
+    /// While the footprint was filled.
     #[error("cannot read a test file: {source}")]
     Read { source: io::Error },
     #[error("cannot map {} of memory: {source}", format_size(*bytes as u64))]

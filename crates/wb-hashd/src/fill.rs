@@ -8,6 +8,7 @@ use crate::size::SystemMemory;
 use crate::test_files::TestFiles;
 use crate::{HashdError, PAGE};
 
+/// Pages of files that are read at once.
 const BLOCK_PAGES: u64 = 256;
 /// Pages of memory after which a cancellation is noticed.
 const CHECK_INTERVAL: u64 = 1024;

@@ -1,8 +1,9 @@
 //! hashd: a latency-sensitive request workload, which stands for a service while something else competes with it.
 //!
-//! A request reads chunks of files, sleeps, touches chunks of anonymous memory, sleeps, hashes as many bytes, sleeps, and
-//! writes a line to a log. Two controllers adjust how many requests are in flight, so that a quantile of the latency
-//! stays within its target and the rate meets its own. In the open loop, requests start at times of a schedule instead.
+//! A request reads chunks of files, sleeps, touches chunks of anonymous memory, sleeps, hashes as many bytes, sleeps,
+//! and writes a line to a log. Two controllers adjust how many requests are in flight, so that a quantile of the
+//! latency stays within its target and the rate meets its own. In the open loop, requests start at times of a schedule
+//! instead.
 //!
 //! ```text
 //! Hashd::start ─▶ footprint, test_files, anonymous_memory, fill    what requests use

@@ -130,7 +130,7 @@ impl Dispatcher {
         }
     }
 
-    /// `None` if there may be no more workers.
+    /// Starts another worker; `None` if there may be no more, or it cannot be started.
     fn start_worker(&mut self, max_workers: usize) -> Option<usize> {
         if self.workers.len() >= max_workers {
             return None;

@@ -14,6 +14,7 @@ use crate::test_files::TestFiles;
 use crate::window::{Stage, StageClock};
 use crate::{HashdParams, PAGE};
 
+/// SHA-1.
 pub(crate) type RequestDigest = [u8; 20];
 
 /// The parts of the footprint that requests use at the moment; the scales are amplitudes of addresses.

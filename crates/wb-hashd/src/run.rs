@@ -202,6 +202,7 @@ struct ControlThread {
     /// Since the start, as of the last period.
     cpu: CpuTimes,
     done: u64,
+    /// How often the parameters have changed.
     changes: u64,
     /// The parameters changed in this period, which therefore does not count for the controllers.
     has_new_params: bool,
@@ -356,6 +357,7 @@ impl ControlThread {
         }
     }
 
+    /// Scales the addresses to the rate.
     fn apply_scale(&self, rps: f64) {
         let load = self.params.rps_max.map_or(1.0, |rps_max| (rps / rps_max).min(1.0));
         let scale = |base: f64| base + (1.0 - base) * load;
@@ -371,6 +373,7 @@ impl ControlThread {
         }
     }
 
+    /// Since the start.
     fn cpu_times(&self) -> CpuTimes {
         let mut nanos = [0; Stage::ALL.len()];
         self.workers.for_each(|counters| {

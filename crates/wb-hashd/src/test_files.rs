@@ -13,6 +13,7 @@ use crate::{HashdError, PAGE};
 const FILE_BYTES: u64 = 64 << 20;
 /// Maximum number of files that are created at once: each needs a descriptor.
 const MAX_NEW_FILES: u64 = 256;
+/// Bytes that are written at once.
 const BLOCK: usize = 1 << 20;
 /// Bytes that must stay free beside the test files and the log.
 const RESERVE: u64 = 256 << 20;
@@ -32,8 +33,8 @@ struct Extent {
 }
 
 impl TestFiles {
-    /// Adds files until there are at least `bytes` in total. Existing files of the right size are used as they are; the
-    /// others are created, until `is_cancelled`.
+    /// These files and further ones, of at least `bytes` in total. Existing files of the right size are used as they
+    /// are; the others are created, until `is_cancelled`.
     pub(crate) fn extend_to(
         &self,
         bytes: u64,

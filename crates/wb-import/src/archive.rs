@@ -36,7 +36,7 @@ pub(crate) fn archive(run: &RunFolder, source: &SourceFile) -> Result<(), Import
 pub(crate) enum ArchivedCopy {
     Whole(Vec<u8>),
     Masked(String),
-    /// Its secrets could not be located in the file.
+    /// No copy: the secrets could not be located in the file.
     None,
 }
 

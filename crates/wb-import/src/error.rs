@@ -11,6 +11,7 @@ use crate::Format;
 pub enum ReadError {
     #[error("cannot read the file: {0}")]
     Unreadable(#[from] io::Error),
+    /// `limit` is in bytes.
     #[error("file too large: expected at most {} MiB", limit >> 20)]
     TooLarge { limit: u64 },
     #[error("unknown format: expected one of {}", Format::names())]
@@ -40,7 +41,7 @@ pub enum ReadError {
         differences.join("; ")
     )]
     Redefined { cell: Box<CellId>, differences: Vec<String> },
-    /// Another unit or direction.
+    /// The run has a metric of the same name with another unit or direction.
     #[error(
         "metric `{metric}` of cell `{cell}` conflicts: existing {existing}, imported {imported}: import into another folder"
     )]

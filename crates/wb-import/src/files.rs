@@ -108,8 +108,12 @@ fn is_likely_result(path: &Path) -> bool {
 }
 
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
+    read_limited(File::open(path)?)
+}
+
+fn read_limited(reader: impl Read) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    reader.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(ReadError::TooLarge { limit: MAX_FILE_BYTES });
     }
@@ -123,12 +127,7 @@ pub(crate) fn decompress(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ReadError> {
     if !bytes.starts_with(&GZIP) {
         return Ok(bytes.into());
     }
-    let mut decompressed = Vec::new();
-    MultiGzDecoder::new(bytes).take(MAX_FILE_BYTES + 1).read_to_end(&mut decompressed)?;
-    if decompressed.len() as u64 > MAX_FILE_BYTES {
-        return Err(ReadError::TooLarge { limit: MAX_FILE_BYTES });
-    }
-    Ok(decompressed.into())
+    Ok(read_limited(MultiGzDecoder::new(bytes))?.into())
 }
 
 /// Decodes UTF-8, or UTF-16 of which the first character is ASCII; without a byte order mark. An invalid byte becomes

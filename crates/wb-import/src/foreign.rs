@@ -10,6 +10,7 @@ use crate::ReadError;
 /// Parameter of cells that only their order in the file distinguishes: 1, 2, …
 const OCCURRENCE: &str = "occurrence";
 
+/// Results in a file of another program.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForeignResults {
     /// In the order of the file.
@@ -45,6 +46,7 @@ pub struct ForeignCell {
     /// What the test measures, in one line that is the same for all its cells.
     pub summary: String,
     pub params: Params,
+    /// Parameters in the cell's name.
     pub axes: Vec<String>,
     /// In the order of the file.
     pub samples: ImportedSamples,
@@ -61,6 +63,7 @@ pub(crate) type Fingerprints = BTreeMap<String, Sha256>;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForeignSample {
+    /// Unique in the file.
     pub location: String,
     pub readings: Vec<ImportedValue>,
     /// Of the measured part, if known.

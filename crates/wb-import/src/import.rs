@@ -40,7 +40,9 @@ pub struct ImportRequest<'a> {
 pub struct NameOverrides {
     pub test: Option<TestName>,
     pub profile: Option<ProfileName>,
+    /// Used as the serial.
     pub id: Option<TestName>,
+    /// The one to import from files with several.
     pub system: Option<String>,
 }
 
@@ -66,6 +68,7 @@ pub struct ImportedFile {
     pub samples: usize,
     /// Samples that the run already had.
     pub duplicates: usize,
+    /// Skipped results, with the reason.
     pub skipped: Vec<String>,
     pub notes: Vec<String>,
 }
@@ -85,6 +88,7 @@ impl ImportReport {
         self.files.iter().filter_map(|file| file.result.as_ref().ok()).any(|imported| !imported.skipped.is_empty())
     }
 
+    /// Total of new samples.
     pub fn samples(&self) -> usize {
         self.files.iter().filter_map(|file| file.result.as_ref().ok()).map(|imported| imported.samples).sum()
     }

@@ -49,6 +49,7 @@ pub(crate) struct Document<T> {
 pub(crate) struct Documents<T> {
     /// At least one.
     pub(crate) complete: Vec<Document<T>>,
+    /// Error of a document that the text ends within.
     pub(crate) truncated: Option<ReadError>,
 }
 

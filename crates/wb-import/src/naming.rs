@@ -23,6 +23,7 @@ pub(crate) fn test_name(prefix: &str, text: &str) -> TestName {
     valid_name(&format!("{prefix}-{}", slug(text)))
 }
 
+/// `name` must be valid.
 pub(crate) fn valid_name(name: &str) -> TestName {
     TestName::new(name).unwrap_or_else(|_| unreachable!("`{name}` is a valid name"))
 }

@@ -7,6 +7,7 @@ pub struct ReadOptions<'a> {
     pub format: Option<Format>,
     /// System to read from a file with several; all if none.
     pub system: Option<&'a str>,
+    /// Whether failed iterations are read, too.
     pub include_incorrect: bool,
 }
 

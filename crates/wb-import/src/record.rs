@@ -123,6 +123,7 @@ fn write_definitions(run: &RunFolder, cells: &[StagedCell]) -> Result<(), Record
 struct Recorder<'a> {
     run: &'a RunFolder,
     journal: Journal,
+    /// The attempts of the run before the import.
     history: History,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct StagingArea<'a> {
     index: BTreeMap<CellId, usize>,
     /// By what distinguishes cells whatever their names are.
     by_params: BTreeMap<String, CellId>,
-    /// As recorded in the run.
+    /// Definitions, as recorded in the run.
     tests: BTreeMap<TestName, String>,
 }
 
@@ -58,6 +58,7 @@ pub(crate) struct StagedCell {
     fingerprints: Option<Fingerprints>,
 }
 
+/// New samples of a cell from one file.
 #[derive(Debug)]
 pub(crate) struct StagedBatch {
     pub(crate) file: Sha256,
@@ -73,6 +74,7 @@ struct Locations {
 }
 
 impl Locations {
+    /// Returns whether the location is new.
     fn insert(&mut self, location: &str) -> bool {
         let (prefix, number) = split_location(location);
         let is_new = match self.by_prefix.get_mut(prefix) {
@@ -95,6 +97,7 @@ pub(crate) struct AddedCounts {
     pub(crate) samples: usize,
     /// Samples that the run already has.
     pub(crate) duplicates: usize,
+    /// Cells, with the reason.
     pub(crate) skipped: Vec<String>,
 }
 

@@ -9,7 +9,8 @@ pub fn allowed() -> Vec<usize> {
     sched_getaffinity(None).map(|set| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()).unwrap_or_default()
 }
 
-/// Checks a list of CPUs before any thread is started. A CPU may be listed more than once: its threads then share it.
+/// Checks a list of CPUs, one per thread, before any thread is started. A CPU may be listed more than once: its threads
+/// then share it.
 pub fn check_available(cpus: &[usize]) -> Result<(), Error> {
     let allowed = allowed();
     match cpus.iter().find(|cpu| !allowed.contains(cpu)) {

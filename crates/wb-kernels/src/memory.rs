@@ -110,6 +110,7 @@ impl MappedMemory {
         unsafe { std::slice::from_raw_parts(self.base.cast(), self.bytes / size_of::<T>()) }
     }
 
+    /// As [`Self::as_slice`].
     pub(crate) fn as_mut_slice<T: Zeroable>(&mut self) -> &mut [T] {
         // SAFETY: as in `as_slice`, and `&mut self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.base.cast(), self.bytes / size_of::<T>()) }
@@ -145,7 +146,8 @@ impl HugePagePolicy {
     }
 }
 
-/// Fails if less is available (MemAvailable). If the system does not report it, the mapping itself decides.
+/// Fails if less than `bytes` of memory is available (MemAvailable). If the system does not report it, the mapping
+/// itself decides.
 pub(crate) fn check_available(bytes: u64) -> Result<(), Error> {
     match available_bytes() {
         Ok(Some(available)) if available < bytes => Err(Error::Memory { required: bytes, available }),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// Bytes written between two looks at the clock: short even where a page takes a millisecond.
 const STEP: usize = 64 << 10;
-/// Growth that is missed beyond this is lost.
+/// How far growth may be behind; the rest is counted as lost.
 const MAX_DEBT: Duration = Duration::from_secs(1);
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes that are allocated at once, so that growing copies nothing.
@@ -49,7 +49,7 @@ pub struct MemoryHogReport {
     pub reread: u64,
 }
 
-/// Grows, then keeps its size; calls `on_report` once a second, and ends with its first error.
+/// Grows the memory, then keeps its size. Calls `on_report` once a second; the first error of that ends it.
 pub fn run<E>(config: &MemoryHogConfig, mut on_report: impl FnMut(&MemoryHogReport) -> Result<(), E>) -> Result<(), E> {
     let start = Instant::now();
     let mut growth = Growth::new(config.growth);

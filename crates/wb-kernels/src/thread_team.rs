@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use std::{hint, io, thread};
 
 /// Runs `body` once per CPU, each on a thread pinned to that CPU, and returns the results in the order of `cpus`. All
-/// threads run and are pinned before the first body begins; if one cannot be, none runs. If a body panics, so does
-/// this, after the other threads were released from their barriers.
+/// threads run and are pinned before the first body begins; if a thread cannot be started or pinned, no body runs. If a
+/// body panics, so does this, after the other threads were released from their barriers.
 pub(crate) fn run<T: Send>(cpus: &[usize], body: impl Fn(&TeamThread<'_>) -> T + Sync) -> Result<Vec<T>, Error> {
     cpus::check_available(cpus)?;
     let barrier = Barrier::new(cpus.len());
@@ -62,8 +62,9 @@ pub(crate) struct TeamThread<'a> {
 }
 
 impl TeamThread<'_> {
-    /// Waits for all threads of the team, and panics if one has panicked. Spins first, then yields to the scheduler so
-    /// that several threads can share one CPU. All writes before the barrier are visible to all threads after it.
+    /// Waits at a barrier for all threads of the team; panics if one has panicked, instead of waiting for it for ever.
+    /// Spins first, then yields to the scheduler so that several threads can share one CPU. All writes before the
+    /// barrier are visible to all threads after it.
     pub(crate) fn wait(&self) {
         if self.barrier.try_wait().is_err() {
             panic!("another thread of the team panicked");

@@ -23,6 +23,7 @@ impl CounterSnapshot {
         }
     }
 
+    /// The id of a running process.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         self.processes.iter().find(|(_, process)| process.name == name).map(|(id, _)| *id)
     }

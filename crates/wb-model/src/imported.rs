@@ -24,6 +24,7 @@ pub struct ImportedTest {
     pub summary: String,
     /// Version of the import; raised when such results are read differently.
     pub version: u32,
+    /// The format of the imported files.
     pub imported: String,
 }
 

@@ -41,13 +41,18 @@ impl Roles {
         self.servers.iter().filter(|server| **server != self.worker).collect()
     }
 
+    /// The measuring one first.
+    pub fn workers(&self) -> impl Iterator<Item = &WorkerName> {
+        std::iter::once(&self.worker).chain(&self.servers)
+    }
+
     pub fn has_remote_server(&self) -> bool {
         self.servers.iter().any(|server| *server != self.worker)
     }
 }
 
 pub fn all_workers(roles: &[Roles]) -> BTreeSet<&WorkerName> {
-    roles.iter().flat_map(|assignment| std::iter::once(&assignment.worker).chain(&assignment.servers)).collect()
+    roles.iter().flat_map(Roles::workers).collect()
 }
 
 #[cfg(test)]

@@ -89,8 +89,8 @@ fn mask_after_name(argument: &str) -> Option<String> {
     Some(format!("{}{white_space}{mask}", mask_user(name)))
 }
 
-/// Masks the secrets in the lines of a settings file or a script: `password = abc`, `password: abc`, and everything that is
-/// masked in a command line.
+/// Masks the secrets in the lines of a settings file or a script: `password = abc`, `password: abc`, and everything
+/// that is masked in a command line.
 pub fn mask_lines(text: &str) -> String {
     text.split('\n').map(mask_line).collect::<Vec<_>>().join("\n")
 }

@@ -79,8 +79,8 @@ impl CommonUnit<'_> {
 
 /// A value with its unit, printed with three significant digits and a prefix that suits the unit: powers of 1024 for
 /// bytes (`12.3 KiB/s`), powers of 1000 for bytes of decimal units, bits, operations and physical units (`12.3 GB/s`,
-/// `1.50 µs`, `500 mW`), none for `%` and ratios. A prefix is joined to a symbol (`4.21 Gflops`) and separated from a word
-/// (`1.23 M requests/s`).
+/// `1.50 µs`, `500 mW`), none for `%` and ratios. A prefix is joined to a symbol (`4.21 Gflops`) and separated from a
+/// word (`1.23 M requests/s`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantity<'a> {
     pub value: f64,

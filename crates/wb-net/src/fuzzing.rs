@@ -50,7 +50,8 @@ pub fn control_frames(input: &[u8]) {
     });
 }
 
-/// Reads the first bytes of a connection, or a datagram, of a stranger: without a session's key it belongs to none.
+/// Reads the first bytes of a connection, or a datagram, from an unknown sender. They belong to no session, as the
+/// sender does not know a session's key.
 pub fn first_bytes(input: &[u8]) {
     let _ = recognise_program(input);
     let _ = datagram_position(input);

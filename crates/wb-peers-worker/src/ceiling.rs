@@ -1,5 +1,6 @@
 //! The ceiling of a sample: what one TCP connection does between the same CPUs, before and after the endpoints.
 
+use wb_agent::signal::SIGKILL;
 use wb_agent::{Command, OutputStream};
 use wb_model::{Nanos, Placement};
 use wb_net::ceiling::{Ceiling, TOKEN_VARIABLE};
@@ -10,7 +11,6 @@ use super::cell::{PeersCell, Side};
 use super::endpoint::placement;
 
 pub(super) const CEILINGS: [&str; 2] = ["ceiling-before", "ceiling-after"];
-const SIGKILL: i32 = 9;
 /// Time limit for the server to listen, and to end.
 const LIMIT: Nanos = Nanos(10_000_000_000);
 

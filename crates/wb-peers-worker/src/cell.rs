@@ -34,21 +34,26 @@ pub(super) struct PeersCell {
     test: Arc<Peers>,
     pub(super) params: PeersParams,
     shared: SharedParams,
-    /// Opens connections.
+    /// Id of the endpoint that opens connections.
     pub(super) dialer: String,
-    /// Accepts them.
+    /// Id of the endpoint that accepts connections.
     pub(super) listener: String,
     pub(super) name: String,
     /// What both are to use, by axis.
     pub(super) values: BTreeMap<String, String>,
+    /// Those that both endpoints can measure.
     standard_scenarios: Vec<Scenario>,
+    /// Those of the file that both endpoints can measure.
     custom_scenarios: Vec<CustomScenario>,
     pub(super) checks: Vec<FigureCheck>,
+    /// Whether the counts of the listener are exact.
     pub(super) has_listener_counts: bool,
+    /// What becomes of the payload on its way.
     pub(super) payload: Payload,
 }
 
 pub(super) enum CellLaunch {
+    /// The network engine of this program.
     Engine,
     Processes(Box<ProcessLaunch>),
 }

@@ -35,6 +35,7 @@ const NOTABLE_SETUP: f64 = 0.5;
 /// The share that more bytes should bring it down to.
 const SMALL_SETUP: f64 = 0.1;
 
+/// A scenario and its probe, with their repetitions.
 pub(super) struct SizeComparison<'a> {
     name: String,
     full: Vec<&'a ScenarioOutput>,

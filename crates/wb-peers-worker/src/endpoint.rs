@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use wb_agent::signal::SIGTERM;
 use wb_agent::{Command, ExitReason, OutputStream, ProcessOutput};
 use wb_model::{Bytes, Facts, Nanos, Placement};
 use wb_peers::launch::Values;
@@ -17,11 +18,10 @@ use super::output::{EndpointOutput, parse_listening};
 use super::params::{Amount, ScenarioRun};
 use super::sample::LISTENER;
 
-pub(super) const SIGTERM: i32 = 15;
 /// Exit status of a program that a shell or a runtime ended by SIGTERM.
 const TERMINATED: i32 = 128 + SIGTERM;
 /// Time limit for a listener to exit after SIGTERM.
-const EXIT_LIMIT: Nanos = Nanos(5_000_000_000);
+pub(super) const EXIT_LIMIT: Nanos = Nanos(5_000_000_000);
 /// Longest wait for a listener to report its streams after the dialer has ended.
 const REPORT_LIMIT: Duration = Duration::from_secs(2);
 /// Bytes of an endpoint's output that are kept; a program that writes more is ended.
@@ -59,6 +59,7 @@ pub(super) struct EndpointProcess<'a> {
     pub(super) name: &'a str,
     /// In addition to those that both sides have.
     pub(super) values: Vec<(&'static str, String)>,
+    /// In addition to those of the peers file.
     pub(super) variables: Vec<(&'static str, String)>,
 }
 

@@ -13,6 +13,7 @@ pub(super) enum FailureKind {
     /// The handshake was not completed, for none of the other reasons.
     Handshake,
     Timeout,
+    /// A process ended by itself.
     Crash,
     Truncated,
     /// The listener did not accept the connection.

@@ -58,7 +58,8 @@ pub(super) fn check_endpoints(
     }
 }
 
-/// Checks the total bytes of listener and dialers. The listener may count one iteration as several streams.
+/// Checks that the listener counted as many bytes in total as the dialers. The listener may count one iteration as
+/// several streams.
 fn check_counts(measurement: &mut Measurement, all: &[ScenarioOutput], listener: &EndpointOutput) {
     let sum = |figures: &mut dyn Iterator<Item = (u64, u64)>| {
         figures.fold((0, 0), |(one, other), (more, further)| (one + more, other + further))
@@ -192,6 +193,7 @@ pub(super) fn check_traffic(measurement: &mut Measurement, cell: &PeersCell, sce
     check_total_traffic(measurement, cell, name, sent, received, traffic);
 }
 
+/// Checks that the kernel counted at least these bytes.
 pub(super) fn check_total_traffic(
     measurement: &mut Measurement,
     cell: &PeersCell,

@@ -8,14 +8,14 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Line {
-    /// The listener accepts connections.
+    /// The listener accepts connections, at the address that its dialer connects to.
     Listening { listening: String },
     /// The handshake of a connection is complete.
     Negotiated {
         /// What both sides use, by axis.
         negotiated: BTreeMap<String, String>,
     },
-    /// So far, of a transfer of a fixed time.
+    /// What a transfer of a fixed time has moved so far.
     Progress(Progress),
     /// Of a dialer.
     Iteration(Iteration),

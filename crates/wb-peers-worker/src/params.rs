@@ -137,6 +137,7 @@ pub(super) struct ScenarioRun {
     pub(super) iterations: u32,
 }
 
+/// What ends a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Amount {
     Bytes {

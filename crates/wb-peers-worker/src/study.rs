@@ -66,6 +66,7 @@ pub(super) struct ScenarioOutput {
     pub(super) run: ScenarioRun,
     pub(super) output: EndpointOutput,
     pub(super) traffic: Traffic,
+    /// Seconds that the dialer's process ran.
     pub(super) elapsed: f64,
     /// Seconds by the clock of the dialer's worker at which the line of each iteration arrived; empty if not recorded.
     pub(super) arrivals: Vec<f64>,

@@ -11,9 +11,12 @@ use wb_model::outcome::Gate;
 pub struct FigureCheck {
     /// Filter on the names of cells; all if empty. Not part of the text.
     pub cells: String,
+    /// What a violation is about.
     pub gate: Gate,
     pub metric: MetricKey,
+    /// The smallest allowed value, in the unit of the metric.
     pub min: Option<f64>,
+    /// The largest allowed value, in the unit of the metric.
     pub max: Option<f64>,
 }
 

@@ -7,8 +7,11 @@ use crate::matrix::{Endpoint, Matrix, Suite};
 /// Two endpoints, and what they are to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell<'m> {
+    /// Whether both endpoints are baselines.
     pub is_baseline: bool,
+    /// Opens connections.
     pub dialer: &'m Endpoint,
+    /// Accepts connections.
     pub listener: &'m Endpoint,
     /// One value for each axis that both support; `None` where the axis does not apply.
     pub values: Vec<Option<&'m str>>,
@@ -30,6 +33,7 @@ impl Cell<'_> {
 /// Two endpoints that no cell can have, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImpossiblePair<'m> {
+    /// Whether both endpoints are baselines.
     pub is_baseline: bool,
     pub dialer: &'m Endpoint,
     pub listener: &'m Endpoint,
@@ -40,7 +44,9 @@ pub struct ImpossiblePair<'m> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle<'m> {
     DifferentProtocols,
+    /// The first cannot open connections.
     NoDialer,
+    /// The second cannot accept connections.
     NoListener,
     /// An axis of which they support no common value.
     NothingInCommon(&'m str),

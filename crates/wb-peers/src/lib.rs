@@ -1,11 +1,12 @@
-//! Matrices of implementations: every pair of implementations of a protocol, over every combination of what both support.
+//! Matrices of implementations: every pair of implementations of a protocol, over every combination of what both
+//! support.
 //!
-//! This crate starts nothing and measures nothing: it reads the file that defines a matrix, lists its cells, and selects
-//! among them, with the reason for each cell that is left out.
+//! This crate starts nothing and measures nothing: it reads the file that defines a matrix, lists its cells, and
+//! selects among them, with the reason for each cell that is left out.
 //!
-//! Start with [`matrix`] (endpoints and axes), then [`expansion`] (the cells) and [`selection`] (filters). [`format`](mod@format)
-//! reads files: our own in TOML or YAML, and those of libp2p's performance suites. [`plausibility`] judges the figures of
-//! cells.
+//! Start with [`matrix`] (endpoints and axes), then [`expansion`] (the cells) and [`selection`] (filters).
+//! [`mod@format`] reads files: our own in TOML or YAML, and those of libp2p's performance suites. [`plausibility`]
+//! judges the figures of cells.
 
 #![forbid(unsafe_code)]
 

@@ -69,6 +69,7 @@ pub struct Endpoint {
     pub ceiling: Option<AxisValues>,
     /// For a baseline: further cells beside which it is shown; they may be faster.
     pub comparison: Option<AxisValues>,
+    /// `None` if the file does not say how it is built and started.
     pub launch: Option<Launch>,
 }
 

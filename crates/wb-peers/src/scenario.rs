@@ -16,10 +16,8 @@ pub enum Scenario {
     Download,
     /// The round trip of a small request.
     Latency,
-    Custom {
-        name: Arc<str>,
-        measure: Measure,
-    },
+    /// A transfer that a peers file defines.
+    Custom { name: Arc<str>, measure: Measure },
 }
 
 /// What the figures of a scenario are.

@@ -12,6 +12,7 @@ pub trait Catalog {
 
     fn names(&self) -> Vec<&str>;
 
+    /// Whether a test is run by Weighbridge itself.
     fn is_native(&self, test: &str) -> bool;
 
     /// The canonical name of a knob, which may be given by an alias.
@@ -79,6 +80,7 @@ pub trait CatalogCell {
 pub struct CellMatrix {
     /// Parameters that determine which cells there are, and are not part of them.
     pub selection_params: Vec<&'static str>,
+    /// In the order in which they are to be listed.
     pub cells: Vec<MatrixCell>,
 }
 
@@ -87,6 +89,7 @@ pub struct CellMatrix {
 pub struct MatrixCell {
     /// The name in the matrix, which selects it like the name of the plan's cell.
     pub name: String,
+    /// Parameters that identify the cell.
     pub axes: Params,
     /// Parameters that follow from the cell.
     pub params: Params,

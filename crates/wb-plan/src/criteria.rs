@@ -54,6 +54,7 @@ impl RequestCriteria {
         Ok(())
     }
 
+    /// Adds the smallest difference of a metric that matters, in percent.
     pub(crate) fn add_threshold(
         &mut self,
         source: &SourceText,

@@ -160,6 +160,7 @@ fn stages_error(request: &Request, stage: &PropertyGroup) -> Diagnostic {
 
 struct RequestExpansion<'a> {
     request: &'a Request,
+    /// Without the role arguments.
     params: Vec<&'a SpannedParam>,
     roles: RoleAssignment<'a>,
     declaration: &'a Declaration,

@@ -160,6 +160,7 @@ fn toml_error(source: &SourceText, error: &toml::de::Error) -> Diagnostic {
         .with_help(format!("expected one of {}", unknown.expected.join(", ")))
 }
 
+/// Of the first of `keys` that is present.
 fn sampling_key_span(table: &DeTable, keys: &[&str]) -> Range<usize> {
     let Some((name, DeValue::Table(entries))) = table.get_key_value("sampling").map(|(k, v)| (k, v.get_ref())) else {
         return 0..0;

@@ -3,8 +3,8 @@
 //! A plan defines *what* is measured. It knows nothing of workers, processes or the code of tests: a [`Catalog`]
 //! provides the available tests and how unset parameters are resolved from a machine.
 //!
-//! Start with [`request`] (a requested test, from the command line or a plan file), then [`expand`] (the resulting
-//! cells). [`spec`] and [`file`] parse the two notations; a [`variant`] is a request with some settings changed.
+//! Start with [`request`] (a requested test, from the command line or a plan file), then [`expand()`] (the resulting
+//! cells). [`spec`] and [`mod@file`] parse the two notations; a [`variant`] is a request with some settings changed.
 
 #![forbid(unsafe_code)]
 

@@ -107,6 +107,7 @@ impl std::iter::Sum for TimeEstimate {
 }
 
 impl Plan {
+    /// Of all supported cells that have an estimate.
     pub fn duration(&self) -> TimeEstimate {
         let cells = self.cells.iter().filter(|cell| cell.unsupported.is_none() && cell.is_estimated);
         cells.map(|cell| self.cell_duration(cell)).sum()
@@ -169,6 +170,8 @@ impl Plan {
 /// A budget that is too small for a cell's stopping rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shortfall {
+    /// Samples that fit into the budget.
     pub affordable: usize,
+    /// The minimum number of samples of the rule.
     pub required: usize,
 }

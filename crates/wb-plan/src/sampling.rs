@@ -98,6 +98,7 @@ impl Sampling {
         self.budget.or(enough.then_some(Nanos(600 * SECOND)))
     }
 
+    /// The maximum time of one attempt that is estimated to take `estimate`.
     pub fn limit(&self, estimate: Nanos) -> Nanos {
         self.limit.unwrap_or(Nanos(estimate.0.saturating_mul(10).saturating_add(60 * SECOND)))
     }

@@ -33,6 +33,7 @@ pub struct SelectableCell<'a> {
     matrix_name: Option<&'a str>,
 }
 
+/// A parameter or a value of a pattern that no cell has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnmatchedAssignment {
     pub message: String,
@@ -60,6 +61,7 @@ impl<'a> SelectableCell<'a> {
         Self { matrix_name, ..self }
     }
 
+    /// The name without the case.
     fn scope(&self) -> &str {
         self.name.split_once(':').map_or(&self.name, |(scope, _)| scope)
     }

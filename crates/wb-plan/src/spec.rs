@@ -108,6 +108,7 @@ struct Cursor<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    /// The last value without quotes.
     bare: Option<Range<usize>>,
 }
 

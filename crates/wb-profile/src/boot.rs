@@ -88,7 +88,7 @@ impl CommandLine {
         }
     }
 
-    /// Empty after an ordinary boot.
+    /// The arguments that we added; empty after an ordinary boot.
     pub fn added(&self) -> &[String] {
         &self.added
     }

@@ -92,6 +92,7 @@ pub enum ProfileErrorKind {
     Xml { file: String, message: String },
     #[error("virt-install-extra: {0}")]
     ExtraArguments(shell_words::ParseError),
+    /// `console` has the last lines of the guest's console, in the next two as well.
     #[error("the guest `{guest}` has no address after {limit}{}", console_suffix(.console))]
     NoAddress { guest: WorkerName, limit: Nanos, console: String },
     #[error("the guest `{guest}` ended while it started{}", console_suffix(.console))]

@@ -1,7 +1,7 @@
 //! The journal: one line of JSON per event, flushed to the device before the run continues.
 //!
-//! A line ends in the CRC-32 of everything before it, so that a flipped bit is found and named. Lines of earlier versions
-//! have none.
+//! A line ends in the CRC-32 of everything before it, so that a flipped bit is found and named. Lines of earlier
+//! versions have none.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -356,8 +356,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Requires that the journal is where it was opened. Whatever is recorded next would be elsewhere, if the run folder was
-    /// moved or removed meanwhile.
+    /// Requires that the journal is where it was opened. Whatever is recorded next would be elsewhere, if the run
+    /// folder was moved or removed meanwhile.
     fn require_in_place(&self) -> Result<(), RecordError> {
         let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
         let opened = self.file.metadata().map(identity).map_err(RecordError::io("read", &self.path))?;

@@ -16,6 +16,7 @@ pub(crate) struct CellGroup<'a> {
     /// The metric's name, if it is the same for all cells.
     metric: Option<&'a str>,
     pub(crate) shared: Vec<(&'a str, &'a str)>,
+    /// Whether the cells differ in their serials.
     has_variants: bool,
 }
 

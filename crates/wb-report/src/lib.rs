@@ -2,9 +2,9 @@
 //!
 //! All human-readable output of a study is rendered here: terminal tables ([`text`]), files for other programs
 //! ([`csv`]), charts ([`chart`]), the HTML page ([`page`]), results of network workloads ([`net`]), of matrices of
-//! implementations ([`peers`]), comparisons ([`compare`]) and contention benches ([`contention`]), and runs in the layout of
-//! run-perf ([`run_perf`]). The crate computes no figures and is independent of how they are measured, compared or stored;
-//! it reads no file and no clock.
+//! implementations ([`peers`]), comparisons ([`compare`]) and contention benches ([`contention`]), and runs in the
+//! layout of run-perf ([`run_perf`]). The crate computes no figures and is independent of how they are measured,
+//! compared or stored; it reads no file and no clock.
 //!
 //! Start with [`text::summary`], then [`page::html`]; `groups` and `phrasing` are shared by both.
 
@@ -25,3 +25,4 @@ mod phrasing;
 pub mod run_perf;
 mod systems;
 pub mod text;
+mod xml_chars;

@@ -28,8 +28,8 @@ pub fn without_figures(finding: &str) -> String {
 /// What precedes a number that is in no range: a name, or a value that all samples of a cell have.
 const NUMBERED: [&str; 3] = ["sample ", "process ", "exactly "];
 
-/// One text for findings of one kind, with the range of each figure that differs: `swapped 5 to 9 pages`. `None` if they have
-/// other names, so that there is no range.
+/// One text for findings of one kind, with the range of each figure that differs: `swapped 5 to 9 pages`. `None` if
+/// they have other names, so that there is no range.
 pub fn with_ranges(findings: &[&str]) -> Option<String> {
     let [first, others @ ..] = findings else { return None };
     if first.contains(OTHER_RUN) {
@@ -85,8 +85,8 @@ pub fn first_figure(finding: &str) -> f64 {
     first.and_then(|figure| finding[figure].trim_end_matches('.').parse().ok()).unwrap_or(0.0)
 }
 
-/// The figures of a finding: its numbers, without those that are names. A number is a name in backticks, as the exit status
-/// in "exit status `3`", and in a word that begins with a letter: `p99`, `sda1`.
+/// The figures of a finding: its numbers, without those that are names. A number is a name in backticks, as the exit
+/// status in "exit status `3`", and in a word that begins with a letter: `p99`, `sda1`.
 fn figures(finding: &str) -> Vec<Range<usize>> {
     let mut figures: Vec<Range<usize>> = Vec::new();
     let (mut is_quoted, mut is_word) = (false, false);

@@ -1,6 +1,6 @@
-//! What is recorded of a measurement and reported from it: types, how they are serialised, and what can be read off them.
-//! Nothing is computed here but what a single result says of itself; whoever renders, compares or keeps results depends on
-//! this crate, and not on what measured them.
+//! What is recorded of a measurement and reported from it: types, how they are serialised, and what can be read off
+//! them. Nothing is computed here but what a single result says of itself; whoever renders, compares or keeps results
+//! depends on this crate, and not on what measured them.
 //!
 //! Start with [`Study`], the results of a run.
 

@@ -138,7 +138,7 @@ pub fn check_machines(
 /// The workers of role assignments, each once.
 fn distinct_workers(roles: &[Roles]) -> Vec<&WorkerName> {
     let mut names = Vec::new();
-    for name in roles.iter().flat_map(workers_of) {
+    for name in roles.iter().flat_map(Roles::workers) {
         if !names.contains(&name) {
             names.push(name);
         }
@@ -146,16 +146,11 @@ fn distinct_workers(roles: &[Roles]) -> Vec<&WorkerName> {
     names
 }
 
-/// The measuring worker of a role assignment, and those of its servers.
-fn workers_of(assignment: &Roles) -> impl Iterator<Item = &WorkerName> {
-    std::iter::once(&assignment.worker).chain(&assignment.servers)
-}
-
 /// Which worker has which role, with numbers in place of names.
 fn topology(roles: &[Roles]) -> Vec<Vec<Option<usize>>> {
     let distinct = distinct_workers(roles);
     let number = |name: &WorkerName| distinct.iter().position(|other| *other == name);
-    roles.iter().map(|assignment| workers_of(assignment).map(number).collect()).collect()
+    roles.iter().map(|assignment| assignment.workers().map(number).collect()).collect()
 }
 
 /// Returns the workers of role assignments without duplicates, with their facts if known.

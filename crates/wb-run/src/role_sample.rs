@@ -41,6 +41,7 @@ pub(crate) struct RoleSample {
 pub(crate) struct SampleSpec {
     pub(crate) purpose: AttemptPurpose,
     pub(crate) sample: u32,
+    /// Calibrated work of the role assignment.
     pub(crate) work: Option<u64>,
 }
 

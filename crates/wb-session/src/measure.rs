@@ -260,6 +260,7 @@ fn require_known_knob_values(mut preflights: Vec<Preflight>) -> Result<Vec<Prefl
     Ok(preflights)
 }
 
+/// SHA-256 of the programs of a session.
 pub(crate) struct ProgramHashes {
     pub(crate) weighbridge: String,
     pub(crate) agent: String,

@@ -4,16 +4,13 @@ use wb_model::{Count, MAX_THRESHOLD_PERCENT};
 
 /// Parses the smallest difference that matters, in percent.
 pub fn parse_threshold(text: &str) -> Result<f64, String> {
-    finite(text)
-        .filter(|percent| (0.0..=MAX_THRESHOLD_PERCENT).contains(percent))
-        .ok_or_else(|| format!("expected a percentage from 0 to {MAX_THRESHOLD_PERCENT}"))
+    let percentage = format!("a percentage from 0 to {MAX_THRESHOLD_PERCENT}");
+    parse_number(text, &percentage, |percent| (0.0..=MAX_THRESHOLD_PERCENT).contains(&percent))
 }
 
 /// Parses how much runs of one build differ, in percent. Above 100 % no difference could be confirmed.
 pub fn parse_run_noise(text: &str) -> Result<f64, String> {
-    finite(text)
-        .filter(|percent| (0.0..=100.0).contains(percent))
-        .ok_or_else(|| "expected a percentage from 0 to 100".to_owned())
+    parse_number(text, "a percentage from 0 to 100", |percent| (0.0..=100.0).contains(&percent))
 }
 
 /// Parses a whole number that is `LEAST` or more.
@@ -34,18 +31,20 @@ pub fn whole_number_to<T: TryFrom<u64>, const LEAST: u64, const MOST: u64>(text:
 }
 
 pub fn parse_non_negative(text: &str) -> Result<f64, String> {
-    finite(text).filter(|value| *value >= 0.0).ok_or_else(|| "expected a number of 0 or more".to_owned())
+    parse_number(text, "a number of 0 or more", |value| value >= 0.0)
 }
 
 pub fn parse_positive(text: &str) -> Result<f64, String> {
-    finite(text).filter(|value| *value > 0.0).ok_or_else(|| "expected a number above 0".to_owned())
+    parse_number(text, "a number above 0", |value| value > 0.0)
 }
 
 pub fn parse_fraction(text: &str) -> Result<f64, String> {
-    finite(text).filter(|value| (0.0..=1.0).contains(value)).ok_or_else(|| "expected a number from 0 to 1".to_owned())
+    parse_number(text, "a number from 0 to 1", |value| (0.0..=1.0).contains(&value))
 }
 
-fn finite(text: &str) -> Option<f64> {
-    let plain = text.parse::<f64>().ok().filter(|value| value.is_finite());
-    plain.or_else(|| text.parse::<Count>().ok().map(|count| count.0 as f64))
+/// Parses a finite number, also with the suffix of a count.
+fn parse_number(text: &str, expected: &str, is_valid: impl Fn(f64) -> bool) -> Result<f64, String> {
+    let plain = text.parse().ok().filter(|value: &f64| value.is_finite());
+    let number = plain.or_else(|| text.parse::<Count>().ok().map(|count| count.0 as f64));
+    number.filter(|value| is_valid(*value)).ok_or_else(|| format!("expected {expected}"))
 }

@@ -27,6 +27,7 @@ pub fn current_program() -> Result<PathBuf, SessionError> {
 /// This program's executable as it runs, also if its path has another file by now.
 pub(crate) const RUNNING_PROGRAM: &str = "/proc/self/exe";
 
+/// SHA-256.
 pub fn current_program_hash() -> Result<String, SessionError> {
     hash_program(Path::new(RUNNING_PROGRAM), "program-hash.json")
 }

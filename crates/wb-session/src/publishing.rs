@@ -35,7 +35,7 @@ pub enum PublishState {
 }
 
 impl PublishConfig {
-    /// None if nothing is to be published.
+    /// None if nothing is to be published. Fails if the program of `line` does not exist on this machine.
     pub(crate) fn new(
         line: Option<&str>,
         metadata: &BTreeMap<String, String>,

@@ -26,7 +26,8 @@ impl RemoteArgument {
     }
 }
 
-/// Uploads the files and runs the agent's program on a machine to completion. The inner result is that of the machine.
+/// Uploads the files and runs the agent's program on a machine to completion. The inner result is that of the machine;
+/// the outer one fails if a local file cannot be read.
 pub async fn upload_and_run(
     worker: &Worker,
     words: &[RemoteArgument],

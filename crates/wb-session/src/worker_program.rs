@@ -83,6 +83,7 @@ fn identity(file: &Metadata) -> (u64, u64, i64, i64) {
     (file.dev(), file.ino(), file.mtime(), file.mtime_nsec())
 }
 
+/// SHA-256.
 pub fn worker_program_hash() -> Result<String, SessionError> {
     hash_program(&worker_program()?, "agent-hash.json")
 }

@@ -2,8 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The test of Brunner and Munzel (2000): the share of the pairs in which a sample of the second side is the larger one, with
-/// a standard error from the samples' placements in the other side.
+/// The test of Brunner and Munzel (2000): the share of the pairs in which a sample of the second side is the larger
+/// one, with a standard error from the samples' placements in the other side.
 ///
 /// Wilcoxon's test takes the sides to have the same shape. If the smaller side varies more, it rejects too often; this
 /// one, studentized, does not. Student's t with the degrees of freedom of Satterthwaite (1946).
@@ -44,8 +44,8 @@ impl RelativeEffect {
     }
 }
 
-/// For each sample of an ascending side the share of the samples of the other one, with `shift` subtracted, that it is above; a half counts
-/// where they are equal.
+/// For each sample of an ascending side the share of the samples of the other one, with `shift` subtracted, that it is
+/// above; a half counts where they are equal.
 fn placements(side: &[f64], other: &[f64], shift: f64) -> Vec<f64> {
     let (mut below, mut up_to) = (0, 0);
     let place = |sample: &f64| {

@@ -56,8 +56,8 @@ impl Dependence {
 ///
 /// The test is von Neumann's ratio (1941), one-sided: only positive dependence makes intervals too narrow. A trend is a
 /// dependence, too. It is a permutation test, so that heavy tails do not cause dependence, of values with limited
-/// outliers, so that these hardly hide it: ranks and their normal scores find less where there are none. The correlation is
-/// that of ranks.
+/// outliers, so that these hardly hide it: ranks and their normal scores find less where there are none. The
+/// correlation is that of ranks.
 pub fn dependence(samples: &Samples) -> Option<Dependence> {
     let n = samples.count();
     let correlation = (n >= MIN_SAMPLES).then(|| Ranks::new(samples).correlation())?;
@@ -70,8 +70,8 @@ pub fn dependence(samples: &Samples) -> Option<Dependence> {
     })
 }
 
-/// 1 %, as for other findings; 5 % where 1 % would miss more than one in twenty cells whose successive samples correlate by
-/// 0.9, and there are enough samples to miss no more at 5 %
+/// 1 %, as for other findings; 5 % where 1 % would miss more than one in twenty cells whose successive samples
+/// correlate by 0.9, and there are enough samples to miss no more at 5 %
 fn significance_of(count: usize) -> f64 {
     const MIN_SAMPLES_AT_ONE_PERCENT: usize = 25;
     if (MIN_SAMPLES_FOR_DEPENDENCE..MIN_SAMPLES_AT_ONE_PERCENT).contains(&count) { 0.05 } else { 0.01 }
@@ -110,9 +110,9 @@ impl Ranks {
     /// The lag-1 correlation, corrected for the bias −(1 + 4r)/n that the estimated mean causes (Marriott, Pope 1954;
     /// Kendall 1954).
     ///
-    /// The correction is by the estimate itself. Solved for the true correlation, (n·r + 1)/(n − 4), it would triple the
-    /// noise of six samples: under the stopping rule that covers about 1 % more at a correlation of 0.5, and takes up to
-    /// half a sample more of independent ones. At most (n − 1)/(n + 1), at which n samples are worth one.
+    /// The correction is by the estimate itself. Solved for the true correlation, (n·r + 1)/(n − 4), it would triple
+    /// the noise of six samples: under the stopping rule that covers about 1 % more at a correlation of 0.5, and takes
+    /// up to half a sample more of independent ones. At most (n − 1)/(n + 1), at which n samples are worth one.
     fn correlation(&self) -> f64 {
         let n = self.0.len() as f64;
         let squares = self.0.iter().map(|rank| rank * rank).sum::<f64>();

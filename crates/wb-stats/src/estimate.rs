@@ -38,9 +38,9 @@ impl Estimate {
         Self { value: summary.median, interval }
     }
 
-    /// The ratio to another estimate, on logarithms; `None` if one is not above zero, or the ratio overflows. No interval
-    /// if one side has none, or an end of one is not above zero. Both are taken as independent, though noise that they have
-    /// in common makes the interval wider than it need be.
+    /// The ratio to another estimate, on logarithms; `None` if one is not above zero, or the ratio overflows. No
+    /// interval if one side has none, or an end of one is not above zero. Both are taken as independent, though noise
+    /// that they have in common makes the interval wider than it need be.
     pub fn ratio_to(&self, other: &Self) -> Option<Self> {
         if self.value <= 0.0 || other.value <= 0.0 {
             return None;
@@ -68,8 +68,8 @@ impl Estimate {
 
     /// The mean of several estimates; `None` of none. No interval if one of them has none.
     ///
-    /// The correlation of two of them is given by their positions. Only a positive one counts: taking a negative one, which
-    /// is an estimate, would narrow the interval.
+    /// The correlation of two of them is given by their positions. Only a positive one counts: taking a negative one,
+    /// which is an estimate, would narrow the interval.
     pub fn mean(estimates: &[Self], correlation: impl Fn(usize, usize) -> f64) -> Option<Self> {
         let n = estimates.len() as f64;
         let value = Some(estimates.iter().map(|of| of.value).sum::<f64>() / n).filter(|mean| mean.is_finite())?;
@@ -104,8 +104,8 @@ fn correlated_norm(errors: &[f64], correlation: impl Fn(usize, usize) -> f64) ->
 /// rounds are common.
 ///
 /// A median follows the sides of the values, above or below it, not their sizes. So this is the correlation of sides
-/// (Blomqvist 1950), in large samples whatever the distribution. A value without a counterpart adds to the variance of its
-/// median only.
+/// (Blomqvist 1950), in large samples whatever the distribution. A value without a counterpart adds to the variance of
+/// its median only.
 pub fn median_correlation(a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> f64 {
     let (a, b) = (sides_of_median(a), sides_of_median(b));
     let shared: f64 = a.iter().filter_map(|(round, side)| Some(side * b.get(round)?)).sum();

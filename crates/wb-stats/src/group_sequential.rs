@@ -13,8 +13,8 @@ use crate::selection::{PairValues, WalshAverages};
 const SIMULATIONS: usize = 40_000;
 const SEED: u64 = 6;
 
-/// Probabilities of a positive sign with which sequences are simulated, in equal shares. Sequences with mostly equal signs
-/// make small p-values precise.
+/// Probabilities of a positive sign with which sequences are simulated, in equal shares. Sequences with mostly equal
+/// signs make small p-values precise.
 const SIGN_PROBABILITIES: [f64; 3] = [0.5, 0.7, 0.9];
 
 /// The exponent ρ of the spending function: 1 spends evenly over the blocks, more spends later.
@@ -120,8 +120,8 @@ pub struct ExclusionP {
 }
 
 impl GroupSequentialTest {
-    /// A test with analyses after these numbers of blocks, in ascending order. The precision is that of the simulation: a
-    /// fiftieth of a p-value. The time grows with the square of the last number; 1,000 blocks take seconds.
+    /// A test with analyses after these numbers of blocks, in ascending order. The precision is that of the simulation:
+    /// a fiftieth of a p-value. The time grows with the square of the last number; 1,000 blocks take seconds.
     pub fn new(blocks: &[usize]) -> Self {
         let max_blocks = blocks.last().copied().unwrap_or(0);
         let mut null = NullSimulation::new();
@@ -136,7 +136,8 @@ impl GroupSequentialTest {
         Self { looks }
     }
 
-    /// The fewest blocks after which a difference can be declared with this error probability; `None` if no analysis can.
+    /// The fewest blocks after which a difference can be declared with this error probability; `None` if no analysis
+    /// can.
     pub fn min_blocks(&self, error: f64) -> Option<usize> {
         self.looks.iter().find(|look| look.critical(error).is_some()).map(|look| look.blocks)
     }
@@ -214,7 +215,8 @@ impl NullSimulation {
         }
     }
 
-    /// Spends the error of an analysis, up to this fraction of every p-value; returns the critical sums of the p-values.
+    /// Spends the error of an analysis, up to this fraction of every p-value; returns the critical sums of the
+    /// p-values.
     ///
     /// Starting from the smallest sum, each gets the smallest p-value that is not below the p-values of smaller sums,
     /// and with which neither this sum nor a larger one exceeds the spendable error.
@@ -262,8 +264,8 @@ impl NullSimulation {
     }
 }
 
-/// The weight of each sequence of n blocks with 0, 1, … n positive signs: its probability with even signs over that with
-/// which it is simulated, and divided by the number of sequences.
+/// The weight of each sequence of n blocks with 0, 1, … n positive signs: its probability with even signs over that
+/// with which it is simulated, and divided by the number of sequences.
 fn null_weights(blocks: usize) -> Vec<f64> {
     let n = blocks as i32;
     // Relative to even signs. Both signs are treated alike, so that their order does not matter.
@@ -340,7 +342,8 @@ mod tests {
         assert_eq!(GroupSequentialTest::new(&[5]).min_blocks(0.05), None);
     }
 
-    /// What is significant at one error probability is so at every larger one, and the interval agrees with the p-value.
+    /// What is significant at one error probability is so at every larger one, and the interval agrees with the
+    /// p-value.
     #[test]
     fn analyses_are_nested_and_invert() {
         let test = GroupSequentialTest::new(&(1..=20).collect::<Vec<_>>());

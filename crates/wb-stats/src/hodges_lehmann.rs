@@ -25,8 +25,8 @@ pub fn ratio(a: &Samples, b: &Samples, confidence: f64) -> Ratio {
     sides.ratio(sides.p_value(), confidence)
 }
 
-/// The shift of the values of `b` from those of `a`, whatever their signs: the median of the differences of all pairs, with
-/// the interval of [`HodgesLehmann`].
+/// The shift of the values of `b` from those of `a`, whatever their signs: the median of the differences of all pairs,
+/// with the interval of [`HodgesLehmann`].
 pub fn difference(a: &Samples, b: &Samples, confidence: f64) -> Shift {
     shift_between(a.sorted(), b.sorted(), confidence)
 }
@@ -45,9 +45,9 @@ fn shift_between(from: &[f64], to: &[f64], confidence: f64) -> Shift {
 /// The Hodges–Lehmann estimate of the ratio of two sides.
 ///
 /// The estimate is the median of the ratios bⱼ/aᵢ of all pairs (Hodges, Lehmann 1963, of logarithms), and the interval
-/// inverts the rank-sum test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, section 4.3), which takes both
-/// sides to have the same spread. Where they differ in spread and number, it covers too little; so the interval has what
-/// the test of Brunner and Munzel does not reject, too, which hardly widens it for equal spreads. For sides
+/// inverts the rank-sum test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, section 4.3), which takes
+/// both sides to have the same spread. Where they differ in spread and number, it covers too little; so the interval
+/// has what the test of Brunner and Munzel does not reject, too, which hardly widens it for equal spreads. For sides
 /// that differ by a factor it estimates that factor; for log-symmetric ones the ratio of their medians. Where a sample
 /// is zero or negative there are no logarithms: then it is the shift of the values relative to the median of `a`, which
 /// is infinite where that median is zero.

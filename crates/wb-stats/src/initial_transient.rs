@@ -25,10 +25,10 @@ pub enum InitialTransient {
     },
 }
 
-/// Finds the initial transient by MSER-5: of the cuts within the first half, that with the least standard error of the mean
-/// of what remains, computed from means of five successive samples (White 1997; White, Cobb, Spratt 2000). That alone
-/// always finds one, also where the end is what differs. So the two halves of what remains are compared as well, as Geweke
-/// (1992) does: they differ if their means do by more than three standard errors, and by more than 5 %.
+/// Finds the initial transient by MSER-5: of the cuts within the first half, that with the least standard error of the
+/// mean of what remains, computed from means of five successive samples (White 1997; White, Cobb, Spratt 2000). That
+/// alone always finds one, also where the end is what differs. So the two halves of what remains are compared as well,
+/// as Geweke (1992) does: they differ if their means do by more than three standard errors, and by more than 5 %.
 ///
 /// `None` for fewer than [`MIN_SAMPLES_FOR_TRANSIENT`].
 pub fn initial_transient(samples: &Samples) -> Option<InitialTransient> {

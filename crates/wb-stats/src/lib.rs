@@ -4,9 +4,9 @@
 //!
 //! Start with [`Samples`], the validated input: functions that take it do not fail. Then [`Summary`],
 //! [`median_interval`], and [`SamplingRule`], which decides after every sample whether another one is needed; [`ratio`]
-//! compares the location of two sides, [`PairedShift`] that of pairs, [`mean_ratio`] their means, [`tail_ratio`] their tails, [`FisherExact`] their
-//! failures; [`RunPrior`] adds the noise between runs. `docs/statistics.md` explains the choice of methods and
-//! evaluates them by simulation.
+//! compares the location of two sides, [`PairedShift`] that of pairs, [`mean_ratio()`] their means, [`tail_ratio`]
+//! their tails, [`FisherExact`] their failures; [`RunPrior`] adds the noise between runs. `docs/statistics.md` explains
+//! the choice of methods and evaluates them by simulation.
 
 #![forbid(unsafe_code)]
 

@@ -8,12 +8,13 @@ use crate::{Samples, StudentRatio, VarianceEstimate};
 /// Berger, Statistical Inference, 2nd ed., section 5.5.4), and the degrees of freedom of the sum are those of Welch
 /// (1947) and Satterthwaite (1946). If no sample differs from the others of its side, any difference is certain.
 ///
-/// Where the error of a mean is of the size of the mean, that variance is too small: a single sample can be most of it. So
-/// the difference of the means is as many of its own standard errors away from zero, or more, as the logarithm is of its.
+/// Where the error of a mean is of the size of the mean, that variance is too small: a single sample can be most of it.
+/// So the difference of the means is as many of its own standard errors away from zero, or more, as the logarithm is of
+/// its.
 ///
-/// It relies on means being about normal, and on each side showing how much it varies. At a nominal 5 %, with 13 samples
-/// against 100 up to a third of equal sides are significant: where large samples are rare, a small side has none. So a
-/// difference needs [`pooled_mean_ratio`] as well ([`MeanShift`](crate::MeanShift)).
+/// It relies on means being about normal, and on each side showing how much it varies. At a nominal 5 %, with 13
+/// samples against 100 up to a third of equal sides are significant: where large samples are rare, a small side has
+/// none. So a difference needs [`pooled_mean_ratio`] as well ([`MeanShift`](crate::MeanShift)).
 ///
 /// `None` if a side has a single sample, a mean is not above zero, or a figure overflows.
 pub fn mean_ratio(a: &Samples, b: &Samples) -> Option<StudentRatio> {
@@ -38,8 +39,8 @@ pub fn pooled_mean_ratio(a: &Samples, b: &Samples) -> Option<StudentRatio> {
 /// As [`mean_ratio`], with the variance of the difference of both sides' relative deviations from their means: what the
 /// samples of a pair have in common cancels out.
 ///
-/// `None` if the sides have different numbers of samples, or there is a single pair, a mean is not above zero, or a figure
-/// overflows.
+/// `None` if the sides have different numbers of samples, or there is a single pair, a mean is not above zero, or a
+/// figure overflows.
 pub fn paired_mean_ratio(a: &Samples, b: &Samples) -> Option<StudentRatio> {
     let (a_mean, b_mean, n) = (a.mean(), b.mean(), a.count() as f64);
     if a.count() != b.count() {
@@ -54,8 +55,8 @@ pub fn paired_mean_ratio(a: &Samples, b: &Samples) -> Option<StudentRatio> {
     StudentRatio::new(b_mean.ln() - a_mean.ln(), variance)
 }
 
-/// The number by which a difference of two means is divided for the difference of their logarithms; `None` unless both are
-/// above zero.
+/// The number by which a difference of two means is divided for the difference of their logarithms; `None` unless both
+/// are above zero.
 fn logarithmic_mean(a: f64, b: f64) -> Option<f64> {
     if a <= 0.0 || b <= 0.0 {
         return None;
@@ -64,14 +65,14 @@ fn logarithmic_mean(a: f64, b: f64) -> Option<f64> {
     Some(if (b / a - 1.0).abs() < 1e-6 { f64::midpoint(a, b) } else { (b - a) / (b / a).ln() })
 }
 
-/// The variance of the difference of the means of two sides, in multiples of `unit`, with the degrees of freedom of Welch
-/// (1947); `None` if a side has a single sample.
+/// The variance of the difference of the means of two sides, in multiples of `unit`, with the degrees of freedom of
+/// Welch (1947); `None` if a side has a single sample.
 pub fn mean_difference_variance(a: &Samples, b: &Samples, unit: f64) -> Option<VarianceEstimate> {
     Some(VarianceEstimate::sum(&[mean_variance(a, unit)?, mean_variance(b, unit)?]))
 }
 
-/// The variance of the difference of the means of two sides that vary alike, each in multiples of its unit; `None` if a side
-/// has a single sample.
+/// The variance of the difference of the means of two sides that vary alike, each in multiples of its unit; `None` if a
+/// side has a single sample.
 pub(crate) fn pooled_variance(sides: [&Samples; 2], units: [f64; 2]) -> Option<VarianceEstimate> {
     let [a, b] = [0, 1].map(|side| mean_variance(sides[side], units[side]));
     let [a_count, b_count] = sides.map(|side| side.count() as f64);

@@ -111,8 +111,8 @@ impl MeanShift {
         }
     }
 
-    /// The ratio and its interval; no interval if the confidence is not between 0 and 1, or an end is not finite where means are
-    /// above zero.
+    /// The ratio and its interval; no interval if the confidence is not between 0 and 1, or an end is not finite where
+    /// means are above zero.
     pub fn ratio(&self, confidence: f64) -> Ratio {
         let (estimate, p_value) = (self.as_ratio(self.difference()), self.p_value());
         if self.scale == Scale::Logarithms {
@@ -154,8 +154,8 @@ mod tests {
         assert!((shift.ratio(0.95).estimate - (1.0 - (11.0 / 3.0 - 2.0) / 2.0)).abs() < 1e-12);
     }
 
-    /// Seven samples in the fast one of two modes, beside 30 in it and 10 in the slow one: of all choices of seven of these 47
-    /// samples, 16 % have none of the ten.
+    /// Seven samples in the fast one of two modes, beside 30 in it and 10 in the slow one: of all choices of seven of
+    /// these 47 samples, 16 % have none of the ten.
     #[test]
     fn a_small_side_that_saw_one_of_two_modes_does_not_differ() {
         let mode = |level: f64, count: u32| (0..count).map(move |index| level * (1.0 + 0.001 * f64::from(index % 5)));

@@ -16,8 +16,8 @@ pub struct QuantileRatio {
 
 /// The ratio of the median of `b` to that of `a`: see [`quantile_ratio`].
 ///
-/// It describes and decides nothing: with two equal modes the estimate jumps across the gap, and of samples that are all
-/// 5 % higher, its interval excludes 1 half as often as the rank-sum test finds it (`docs/statistics.md`).
+/// It describes and decides nothing: with two equal modes the estimate jumps across the gap, and of samples that are
+/// all 5 % higher, its interval excludes 1 half as often as the rank-sum test finds it (`docs/statistics.md`).
 pub fn median_ratio(a: &Samples, b: &Samples, confidence: f64) -> Option<QuantileRatio> {
     quantile_ratio(a, b, 0.5, confidence)
 }
@@ -30,8 +30,8 @@ pub fn median_ratio(a: &Samples, b: &Samples, confidence: f64) -> Option<Quantil
 /// two reach.
 /// At 95 %, it excludes 1 for at most 4 % of equal sides, also with modes (`docs/statistics.md`).
 ///
-/// `None` if a quantile is not above zero, or the ratio overflows. No interval if a side has too few samples for its order statistics, or the
-/// lower one is not above zero.
+/// `None` if a quantile is not above zero, or the ratio overflows. No interval if a side has too few samples for its
+/// order statistics, or the lower one is not above zero.
 pub fn quantile_ratio(a: &Samples, b: &Samples, q: f64, confidence: f64) -> Option<QuantileRatio> {
     let quantiles = [a, b].map(|side| side.quantile(q));
     if quantiles.iter().any(|quantile| *quantile <= 0.0) {

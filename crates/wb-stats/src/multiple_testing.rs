@@ -16,8 +16,8 @@ pub fn benjamini_hochberg(p: &[f64], rate: f64) -> Discoveries {
     Discoveries { adjusted: p.iter().map(|p| family.adjust(*p)).collect(), count: family.discoveries(rate) }
 }
 
-/// A family of p-values, only some of which can be discoveries. The procedure is Benjamini and Hochberg's, with 1 in place
-/// of the other p-values. These remain valid that way, and make no room for false discoveries.
+/// A family of p-values, only some of which can be discoveries. The procedure is Benjamini and Hochberg's, with 1 in
+/// place of the other p-values. These remain valid that way, and make no room for false discoveries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiscoveryFamily {
     /// The p-values that can be discoveries, ascending.

@@ -9,8 +9,8 @@ use crate::{CONFIDENCE, Interval, Ratio, Samples, widening};
 ///
 /// The estimate is the median of the means of all pairs of ratios bᵢ/aᵢ, on logarithms (Hodges, Lehmann 1963), and the
 /// interval inverts the signed-rank test (Hollander, Wolfe, Chicken, Nonparametric Statistical Methods, section 3.3).
-/// What both samples of a pair have in common, a drift or a disturbance, cancels out. Where a sample is zero or negative
-/// there are no logarithms: then it is the difference of values relative to the median of `a`.
+/// What both samples of a pair have in common, a drift or a disturbance, cancels out. Where a sample is zero or
+/// negative there are no logarithms: then it is the difference of values relative to the median of `a`.
 pub struct PairedShift {
     /// The differences within pairs, ascending.
     differences: Vec<f64>,
@@ -35,8 +35,8 @@ impl PairedShift {
     }
 
     /// The estimate and its interval, with the p-value of [`Self::p_value`] as an argument since the confidence may
-    /// depend on it. Few pairs have an interval at less than that, but at least at [`CONFIDENCE`]: between the smallest and the
-    /// largest ratio.
+    /// depend on it. Few pairs have an interval at less than that, but at least at [`CONFIDENCE`]: between the smallest
+    /// and the largest ratio.
     pub fn ratio(&self, p: f64, confidence: f64) -> Ratio {
         let averages = WalshAverages(&self.differences);
         let outside = |confidence| count_outside(self.differences.len(), confidence);
@@ -49,8 +49,8 @@ impl PairedShift {
     }
 }
 
-/// The factor by which the dependence of pairs on those before them widens the interval of their ratio; 1 for fewer than 6
-/// pairs
+/// The factor by which the dependence of pairs on those before them widens the interval of their ratio; 1 for fewer
+/// than 6 pairs
 pub fn paired_widening(a: &Samples, b: &Samples) -> f64 {
     let differences = differences(a, b, ShiftScale::new(a, b));
     // A difference may be too large for a sample.

@@ -15,8 +15,8 @@ const PRECISION: f64 = 1e-4;
 ///
 /// As [`tail_p`](crate::tail_p()), samples have their ranks within the tail, and all others zero. The distribution is
 /// that of all ways to exchange the samples within pairs, so that it is exact whatever all pairs have in common: if the
-/// samples of late pairs are the tail on both sides, the sides are equal. 1 if the numbers of samples differ, or if `q` is
-/// not between 0 and 1.
+/// samples of late pairs are the tail on both sides, the sides are equal. 1 if the numbers of samples differ, or if `q`
+/// is not between 0 and 1.
 pub fn paired_tail_p(a: &[f64], b: &[f64], q: f64) -> f64 {
     if a.len() != b.len() || a.is_empty() || !(q > 0.0 && q < 1.0) {
         return 1.0;
@@ -42,8 +42,8 @@ fn doubled_ranks(all: &[f64]) -> Vec<i64> {
     scores
 }
 
-/// The ratio of the quantile `q` of `b` to that of `a`, of samples in pairs, with the p-value of [`paired_tail_p`] and the
-/// interval of the factors that it does not exclude.
+/// The ratio of the quantile `q` of `b` to that of `a`, of samples in pairs, with the p-value of [`paired_tail_p`] and
+/// the interval of the factors that it does not exclude.
 ///
 /// `None` if the numbers of samples differ, or a quantile is not above zero. No interval if there are too few pairs.
 pub fn paired_tail_ratio(a: &Samples, b: &Samples, q: f64, confidence: f64) -> Option<Ratio> {

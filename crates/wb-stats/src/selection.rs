@@ -1,10 +1,10 @@
-//! Selection among values of all pairs of samples, without writing the pairs down: memory for as many values as there are
-//! samples, and time for 64 passes over them at most.
+//! Selection among values of all pairs of samples, without writing the pairs down: memory for as many values as there
+//! are samples, and time for 64 passes over them at most.
 //!
 //! The number of pairs at or below a value is counted in one pass over sorted samples, and the value of a rank found by
 //! bisection, of the bits of floating-point numbers rather than of their values: their order is that of the numbers, so
-//! the search ends, with exactly the value that sorting all pairs would give. The literature selects by random or weighted
-//! pivots (Monahan 1984; Johnson, Mizoguchi 1978) with as many passes.
+//! the search ends, with exactly the value that sorting all pairs would give. The literature selects by random or
+//! weighted pivots (Monahan 1984; Johnson, Mizoguchi 1978) with as many passes.
 
 /// Up to this number, the pairs themselves are selected from.
 const FEW: usize = 1024;

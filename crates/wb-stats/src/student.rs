@@ -1,5 +1,5 @@
-//! The ratio of two sides by Student's t distribution, and that of sides with few runs, based on an external estimate of
-//! the noise between runs.
+//! The ratio of two sides by Student's t distribution, and that of sides with few runs, based on an external estimate
+//! of the noise between runs.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
@@ -110,7 +110,8 @@ struct SideEstimate {
 }
 
 impl StudentRatio {
-    /// `None` if a figure is not finite, also the ratio itself, or if there is a variance with less than one degree of freedom.
+    /// `None` if a figure is not finite, also the ratio itself, or if there is a variance with less than one degree of
+    /// freedom.
     pub(crate) fn new(log: f64, estimate: VarianceEstimate) -> Option<Self> {
         let VarianceEstimate { variance, degrees } = estimate;
         let valid =

@@ -6,11 +6,11 @@ use crate::{FisherExact, Ratio, Samples, quantile_ratio};
 /// Up to this number of samples in the tail, they are ranked; that takes 5 ms, with ties 20 ms.
 const RANKED_LIMIT: usize = 40;
 
-/// The level of the tail that a number of samples supports, on each side or on the smaller one: the 75 % quantile from 13
-/// samples on, the 90 % quantile from 36 on. The lower tail is at 1 less this level.
+/// The level of the tail that a number of samples supports, on each side or on the smaller one: the 75 % quantile from
+/// 13 samples on, the 90 % quantile from 36 on. The lower tail is at 1 less this level.
 ///
-/// With fewer samples, all of them are below the quantile in more than 2.5 % of cases (0.75¹³, 0.9³⁶), so that it has no
-/// upper limit at a confidence of 95 %.
+/// With fewer samples, all of them are below the quantile in more than 2.5 % of cases (0.75¹³, 0.9³⁶), so that it has
+/// no upper limit at a confidence of 95 %.
 pub fn tail_level(samples: usize) -> Option<f64> {
     match samples {
         0..13 => None,
@@ -34,15 +34,15 @@ pub fn tail_ratio(a: &Samples, b: &Samples, q: f64, confidence: f64) -> Option<R
 /// it for `q` of at least 0.5, below it otherwise.
 ///
 /// The percentile modified rank test (Gastwirth 1965): Wilcoxon's test with the ranks within the tail, and zero for all
-/// other samples. The distribution is that of all assignments of the samples to the sides, so that it is exact for equal
-/// populations of any shape, also with ties and with the quantile in a gap. With more than 40 samples in the tail it is
-/// [`pooled_quantile_p`], which is exact too. 1 if a side is empty, or if `q` is not between 0 and 1.
+/// other samples. The distribution is that of all assignments of the samples to the sides, so that it is exact for
+/// equal populations of any shape, also with ties and with the quantile in a gap. With more than 40 samples in the tail
+/// it is [`pooled_quantile_p`], which is exact too. 1 if a side is empty, or if `q` is not between 0 and 1.
 ///
-/// At a nominal 5 %, it is significant in 4 to 6 % of simulated comparisons of equal sides (4,000 each), and finds a fifth
-/// of the samples five times slower in 88 % with 36 samples a side, [`pooled_quantile_p`] in 71 % (1 to 4 % of equal
-/// sides), and an interval of [`quantile_ratio`] without 1 in 82 % (1 to 4 %). A p-value by inverting that interval would
-/// not be exact, nor ever below 4.5 % with 36 samples a side (2 · 0.9³⁶), so that no adjustment for several tests would
-/// leave it significant.
+/// At a nominal 5 %, it is significant in 4 to 6 % of simulated comparisons of equal sides (4,000 each), and finds a
+/// fifth of the samples five times slower in 88 % with 36 samples a side, [`pooled_quantile_p`] in 71 % (1 to 4 % of
+/// equal sides), and an interval of [`quantile_ratio`] without 1 in 82 % (1 to 4 %). A p-value by inverting that
+/// interval would not be exact, nor ever below 4.5 % with 36 samples a side (2 · 0.9³⁶), so that no adjustment for
+/// several tests would leave it significant.
 pub fn tail_p(a: &[f64], b: &[f64], q: f64) -> f64 {
     let Some(tail) = PooledTail::new(a, b, q) else { return 1.0 };
     if tail.of_a.len() + tail.of_b.len() > RANKED_LIMIT {

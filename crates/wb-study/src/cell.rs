@@ -89,6 +89,7 @@ pub(crate) struct AttemptTally {
     pub(crate) valid: usize,
     pub(crate) attempts: usize,
     pub(crate) incomplete: usize,
+    /// The largest number in succession.
     pub(crate) incomplete_in_succession: usize,
     /// Why the last one that failed has no valid values.
     pub(crate) last_failure: Option<String>,
@@ -108,8 +109,8 @@ impl AttemptTally {
     }
 }
 
-/// The number of incomplete attempts in succession that a cell does not survive: nobody repeats those of an import, which
-/// are judged as if the next attempt had repeated them.
+/// The number of incomplete attempts in succession that a cell does not survive: nobody repeats those of an import,
+/// which are judged as if the next attempt had repeated them.
 const TOO_MANY_IN_SUCCESSION: usize = 3;
 
 pub(crate) fn longest_series(all: impl Iterator<Item = bool>) -> usize {

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use wb_record::journal::ImportedBatch;
 
-/// Fails samples whose command ended with another status than the usual one; also returns that, unless it is 0.
+/// Fails samples whose command ended with another status than the usual one; also returns the usual status, unless it
+/// is 0.
 pub(crate) fn decide<'a>(batches: Vec<&'a ImportedBatch>) -> (Vec<Cow<'a, ImportedBatch>>, Option<i32>) {
     let usual = usual_exit_status(&batches);
     let decided = batches.into_iter().map(|batch| {

@@ -21,7 +21,7 @@ const MIN_CONSTANT_SAMPLES: usize = 3;
 /// square root of the time, so it is at least doubled.
 const SHORT_SAMPLE_FRACTION: f64 = 0.25;
 
-/// Finds patterns in a cell, each a sentence with its figures. `counted` are the samples that count.
+/// The findings of a cell, each a sentence with its figures. `counted` are the samples that count.
 pub(crate) fn findings(
     definition: &CellDefinition,
     evaluated: &[EvaluatedAttempt],

@@ -53,7 +53,8 @@ fn table(title: &str, seconds: &[&[(u64, u64)]]) -> NestedLatency {
     }
 }
 
-/// The percentiles over the time within a sample, of one kind of operation; `None` if there is no time to change over.
+/// The percentiles over the time within a sample, of the samples of one kind of operation; `None` if there is no time
+/// over which they could change.
 fn over_time(series: &[&LatencySeries]) -> Option<CurveSet> {
     let longest = series.iter().map(|series| series.seconds.len()).max()?;
     // The same for all samples, so that their points have the same times.

@@ -3,7 +3,7 @@
 //! A study reads a run folder and needs no live system: it can be repeated with a newer program on old artefacts. It
 //! neither renders nor compares results.
 //!
-//! Start with [`result`], the data of a study; [`run::study`] computes it, cell by cell with [`cell`].
+//! Start with [`run::study`], which computes the results of a run, cell by cell with [`cell`].
 
 #![forbid(unsafe_code)]
 

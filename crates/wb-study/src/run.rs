@@ -84,6 +84,7 @@ fn study_records(run: &RunFolder, records: &RunRecords, registry: &Registry) -> 
 struct ReplacedDefinitions<'a> {
     run: &'a RunFolder,
     registry: &'a Registry,
+    /// The finding of each test that was looked up.
     tests: BTreeMap<TestName, Option<String>>,
 }
 

@@ -5,7 +5,7 @@ use rustix::fs::listxattr;
 use rustix::io::Errno;
 
 /// Maximum size in bytes of the list of a file's attributes, and of a value (XATTR_LIST_MAX, XATTR_SIZE_MAX in
-/// limits.h).
+/// the kernel's limits.h).
 pub(crate) const MAX_ATTRIBUTE_SIZE: usize = 65536;
 
 /// The names of a file's attributes; none where its file system has no attributes.

@@ -4,10 +4,10 @@
 //! ARM board can be tested on any machine. This crate does not depend on tests, plans or records, and does not
 //! judge what it reads: that is the knobs' job. Every change to the system goes through [`undo`].
 //!
-//! Start with [`SysRoot`], then [`facts`] (the input of plan expansion) and [`environment`] (the configuration of the
-//! system, compared before and after a run); [`mod@system`] combines both into the table that reports show. [`mod@proc`]
-//! has the parsers of `/proc`. [`file_lock`], [`atomic_file`], [`contained_file`], [`output_file`], [`trusted_path`],
-//! [`programs`] and [`user_folders`] serve every crate.
+//! Start with [`SysRoot`], then [`mod@facts`] (the input of plan expansion) and [`environment`] (the configuration of
+//! the system, compared before and after a run); [`mod@system`] combines both into the table that reports show.
+//! [`mod@proc`] has the parsers of `/proc`. [`file_lock`], [`atomic_file`], [`contained_file`], [`output_file`],
+//! [`trusted_path`], [`programs`] and [`user_folders`] serve every crate.
 
 pub mod agent_program;
 pub mod atomic_file;

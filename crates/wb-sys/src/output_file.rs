@@ -102,7 +102,7 @@ enum Sink {
         path: PathBuf,
         replaces: bool,
     },
-    /// Copied into the existing file when it is finished: that cannot be replaced, or would lose what it has.
+    /// Copied at the end into the existing file, which cannot be replaced, or would lose what it has if it were.
     Copy {
         draft: File,
         path: PathBuf,
@@ -189,6 +189,7 @@ impl OutputFile {
         Self::open(path, false)
     }
 
+    /// Opens what exists except a folder, or creates a file.
     pub fn append(path: &Path) -> io::Result<Self> {
         Ok(Self(match OutputTarget::new(path)? {
             OutputTarget::StandardOutput => Sink::StandardOutput,

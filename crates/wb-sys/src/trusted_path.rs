@@ -31,8 +31,8 @@ pub fn require_private(folder: &Path) -> Result<(), UntrustedPath> {
     require(folder, Sharing::None)
 }
 
-/// Like [`require_private`] for what belongs to root and this user in a folder to which others may add: it may be
-/// sticky, as `/tmp` is.
+/// Like [`require_private`] for what belongs to root and this user in a folder to which others may add: the
+/// folder may be sticky, as `/tmp` is.
 pub fn require_own_entries_safe(folder: &Path) -> Result<(), UntrustedPath> {
     require(folder, Sharing::Sticky)
 }

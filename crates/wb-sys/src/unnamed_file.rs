@@ -1,4 +1,5 @@
-//! Files without a name (O_TMPFILE), which get one when they are complete: if their process dies before, the kernel frees them.
+//! Files without a name (O_TMPFILE), which get one when they are complete: if their process dies before, the kernel
+//! frees them.
 
 use std::fs::{File, OpenOptions};
 use std::io;

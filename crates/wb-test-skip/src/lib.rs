@@ -9,8 +9,8 @@ use std::fmt::Arguments;
 /// The variable that allows skips; `scripts/test` sets it, and totals them.
 const ALLOW: &str = "WEIGHBRIDGE_ALLOW_SKIPS";
 
-/// Says loudly what is not tested and why, given as for `format!`. A test that is run by hand fails instead: it would pass
-/// without having tested anything.
+/// Says loudly what is not tested and why, given as for `format!`. A test that is run by hand fails instead: it would
+/// pass without having tested anything.
 ///
 /// # Panics
 /// If skips are not allowed.

@@ -1,5 +1,5 @@
-//! Emulated virtual machines (QEMU without KVM) with Debian's cloud kernel, for tests of features that the running kernel
-//! may lack: SCTP, vsock, kernel TLS, the controllers of cgroup v2.
+//! Emulated virtual machines (QEMU without KVM) with Debian's cloud kernel, for tests of features that the running
+//! kernel may lack: SCTP, vsock, kernel TLS, the controllers of cgroup v2.
 //!
 //! [`run_script`] runs a script in a machine without a disk, and without a network but its loopback. [`SshGuest`] is a
 //! machine with systemd, disks and an ssh server, of an image that `wb-profile` builds. Both are discarded afterwards.

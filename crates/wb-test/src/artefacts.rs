@@ -12,6 +12,7 @@ use crate::Rejection;
 #[derive(Debug, Clone)]
 pub struct Artefacts {
     root: PathBuf,
+    /// Relative to the root.
     folder: PathBuf,
 }
 
@@ -44,6 +45,12 @@ impl Artefacts {
     pub fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T, Rejection> {
         serde_json::from_slice(&self.bytes(name)?)
             .map_err(|error| Rejection::output(format!("invalid `{name}`: {error}")))
+    }
+
+    /// Run time of a process in seconds, from its `NAME.process.json`; none if it was not recorded.
+    pub fn process_seconds(&self, name: &str) -> Result<Option<f64>, Rejection> {
+        let process: serde_json::Value = self.json(&format!("{name}.process.json"))?;
+        Ok(process.get("elapsed-seconds").and_then(serde_json::Value::as_f64))
     }
 
     /// Names that start with `prefix`, sorted.

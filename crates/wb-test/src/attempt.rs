@@ -26,6 +26,7 @@ pub struct WorkerContext {
     pub group: TeardownGroup,
     /// This worker measures, or serves one that does.
     pub roles: Roles,
+    /// The other workers of this cell.
     pub peers: Vec<WorkerContext>,
     /// Address at which other workers reach this one, if configured.
     pub address: Option<String>,
@@ -33,6 +34,7 @@ pub struct WorkerContext {
     pub barrier_slot: Option<BarrierSlot>,
     pub facts: Arc<Facts>,
     pub placement: Placement,
+    /// Of each process and wait.
     pub limit: Nanos,
     /// Becomes true when the user cancels.
     pub cancel: watch::Receiver<bool>,
@@ -195,6 +197,7 @@ struct ProcessRecord<'a> {
     /// How late the process started, and by which clock; only if several were started together.
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<ProcessStart>,
+    /// That the cell requests.
     placement: &'a Placement,
     #[serde(flatten)]
     process_state: &'a PlacementReport,

@@ -38,19 +38,22 @@ impl Failure {
 
     /// Prefixes the failure with its worker, for cells with several workers.
     pub fn on_worker(self, worker: &WorkerName) -> Self {
-        match self {
-            Self::Crashed { status } => Self::Crashed { status: format!("on {worker}: {status}") },
-            Self::Refused { reason } => Self::Refused { reason: format!("on {worker}: {reason}") },
-            other @ (Self::Timeout { .. } | Self::Cancelled | Self::Lost { .. }) => other,
-        }
+        self.prefixed(&format!("on {worker}"))
     }
 
     pub fn in_cleanup(self) -> Self {
+        let failure = match self {
+            Self::Timeout { .. } => Self::crashed(self.to_string()),
+            other => other,
+        };
+        failure.prefixed("cleanup failed")
+    }
+
+    fn prefixed(self, prefix: &str) -> Self {
         match self {
-            Self::Crashed { status } => Self::Crashed { status: format!("cleanup failed: {status}") },
-            Self::Refused { reason } => Self::Refused { reason: format!("cleanup failed: {reason}") },
-            Self::Timeout { after } => Self::Crashed { status: format!("cleanup failed: not done after {after}") },
-            other @ (Self::Cancelled | Self::Lost { .. }) => other,
+            Self::Crashed { status } => Self::Crashed { status: format!("{prefix}: {status}") },
+            Self::Refused { reason } => Self::Refused { reason: format!("{prefix}: {reason}") },
+            other @ (Self::Timeout { .. } | Self::Cancelled | Self::Lost { .. }) => other,
         }
     }
 

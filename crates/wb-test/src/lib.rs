@@ -1,8 +1,8 @@
-//! What a test is. It declares its parameters, takes samples on a worker, and extracts values from a sample's artefacts.
-//! It knows nothing of plans, order, other samples, or statistics.
+//! What a test is. It declares its parameters, takes samples on a worker, and extracts values from a sample's
+//! artefacts. It knows nothing of plans, order, other samples, or statistics.
 //!
-//! No test is here: whoever evaluates samples depends on this crate alone. Start with [`test`] and [`typed_test`] (the
-//! traits), then [`attempt`] (what a sample can do on its worker) and [`registry`] (tests by name).
+//! No test is here: whoever evaluates samples depends on this crate alone. Start with [`mod@test`] and [`typed_test`]
+//! (the traits), then [`attempt`] (what a sample can do on its worker) and [`registry`] (tests by name).
 
 #![forbid(unsafe_code)]
 

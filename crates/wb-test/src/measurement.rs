@@ -78,6 +78,7 @@ impl Measurement {
         self
     }
 
+    /// Adds a circumstance that may explain the values.
     pub fn add_provenance(&mut self, name: &str, value: impl ToString) {
         self.provenance.insert(name.to_owned(), value.to_string());
     }
@@ -88,6 +89,7 @@ impl Measurement {
 #[error("{gate}: {figures}")]
 pub struct Rejection {
     pub gate: Gate,
+    /// That show the failure.
     pub figures: String,
 }
 

@@ -15,9 +15,9 @@ use wb_stats::Estimate;
 
 use crate::{Artefacts, Attempt, Failure, InvalidParams, Measurement, Rejection, SharedParams, WorkerContext};
 
-/// Advice for a test whose work is calibrated.
+/// How to shorten the samples of a test whose work is calibrated.
 pub const LOWER_MIN_TIME: &str = "lower --min-time";
-/// Advice for a test with pbench's parameter for the duration.
+/// How to shorten the samples of a test with pbench's parameter for their duration.
 pub const LOWER_RUNTIME: &str = "lower `runtime`";
 
 /// A test, built-in, declarative or imported.
@@ -101,8 +101,8 @@ pub trait TestCell: CatalogCell + Send + Sync {
     /// A cell converges, and is judged, by each of the primary metrics.
     fn metrics(&self) -> Vec<Metric>;
 
-    /// Builds the programs without further preparation; returns their SHA-256 by name. Fails also if the build does not
-    /// create one of them.
+    /// Builds the programs without further preparation; returns their SHA-256 by name, none if there are no programs.
+    /// Fails also if the build does not create each of them.
     async fn build(&self, _context: &WorkerContext) -> Result<BTreeMap<String, String>, Failure> {
         Ok(BTreeMap::new())
     }

@@ -18,7 +18,9 @@ use crate::output;
 pub(crate) struct Console {
     pub(crate) stdout_style: Style,
     pub(crate) colour_stderr: bool,
+    /// Whether to animate progress on standard error.
     pub(crate) animate: bool,
+    /// Whether to suppress progress output.
     pub(crate) quiet: bool,
     colour: Colour,
 }
@@ -90,8 +92,8 @@ pub(crate) fn open_log(flags: &ConsoleFlags) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes to standard error and to the log file, if any. No error stops a measurement: standard error may be a closed pipe
-/// (`2>&1 | head`), and a log that cannot be written, as on a full disk, is reported once.
+/// Writes to standard error and to the log file, if any. No error stops a measurement: standard error may be a closed
+/// pipe (`2>&1 | head`), and a log that cannot be written, as on a full disk, is reported once.
 pub(crate) fn write_stderr(text: std::fmt::Arguments<'_>) {
     let text = without_error_numbers(&text.to_string());
     // What hosts and programs print must neither control the terminal nor be shown as something else.

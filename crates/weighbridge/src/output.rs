@@ -43,7 +43,8 @@ pub(crate) fn json_text(value: &impl Serialize) -> Result<String, Error> {
     Ok(text + "\n")
 }
 
-/// Prints text, with controls escaped on a terminal: names in it may be those of others. Programs get it as it is.
+/// Prints text. On a terminal, whatever controls it is escaped, because names in the text may be those of others;
+/// programs get the text as it is.
 pub(crate) fn print_text(text: &str) -> Result<(), Error> {
     if is_terminal() { print_bytes(escape_controls(text).as_bytes()) } else { print_bytes(text.as_bytes()) }
 }

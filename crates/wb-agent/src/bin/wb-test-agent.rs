@@ -1,5 +1,5 @@
-//! Test helper: an agent like `weighbridge-agent agent`, or (`controller`) a controller that starts processes, prints their
-//! ids and folders, and waits to be killed.
+//! Test helper: an agent like `weighbridge-agent agent`, or (`controller`) a controller that starts processes, prints
+//! their ids and folders, and waits to be killed.
 
 #![forbid(unsafe_code)]
 

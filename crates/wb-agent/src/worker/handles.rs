@@ -9,9 +9,9 @@ use crate::protocol::{CleanupCommand, Command, GroupHandle, ScratchHandle, Teard
 
 use super::{Process, Recording, Worker, WorkerError};
 
-/// The processes of one attempt, with their scratch folder and the changes that were made to the machine for them. Not a
-/// POSIX process group: daemons and processes in other sessions belong to it too. Dropping it has the agent kill all its
-/// processes and revert the changes.
+/// The processes of one attempt, with their scratch folder and the changes that were made to the machine for them. Not
+/// a POSIX process group: daemons and processes in other sessions belong to it too. Dropping it has the agent kill all
+/// its processes and revert the changes.
 #[derive(Debug)]
 pub struct TeardownGroup {
     worker: Worker,
@@ -55,8 +55,7 @@ impl TeardownGroup {
         self.set_knobs(knobs, true).await
     }
 
-    /// Like [`TeardownGroup::tune`], but of knobs only an unknown one is an error: one that cannot be set is reported
-    /// in the result.
+    /// Like [`TeardownGroup::tune`], but a known knob that cannot be set is no error: it is reported in the result.
     pub async fn tune_best_effort(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, false).await
     }
@@ -125,8 +124,8 @@ impl Drop for TeardownGroup {
     }
 }
 
-/// A scratch folder on a worker, accessible only to the agent's user (mode 0700). It is removed with its contents on drop
-/// and when the agent exits.
+/// A scratch folder on a worker, accessible only to the agent's user (mode 0700). It is removed with its contents on
+/// drop and when the agent exits.
 #[derive(Debug)]
 pub struct Scratch {
     worker: Worker,

@@ -203,7 +203,7 @@ impl Worker {
         Ok(Scratch::new(self.clone(), handle))
     }
 
-    /// A new file gets these permissions.
+    /// A new file gets the permissions `mode`; an existing one keeps its own.
     pub async fn put(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), WorkerError> {
         let mut offset = 0;
         loop {

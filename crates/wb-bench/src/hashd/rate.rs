@@ -15,6 +15,7 @@ pub(super) const WINDOW: f64 = 30.0;
 const SETTLING: f64 = 20.0;
 /// Time in which the maximum is reached, and over which it is averaged, in seconds.
 const MAXIMUM: [f64; 2] = [20.0, 20.0];
+/// The footprint.
 const MEMORY: &str = "1g";
 
 pub(super) enum Target {

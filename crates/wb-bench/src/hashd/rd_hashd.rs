@@ -1,13 +1,14 @@
 //! rd-hashd of resctl-demo (`cargo install rd-hashd`), if it is in `PATH`, for information.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::rate::{WINDOW, WINDOWS};
 use crate::bench_env::{BenchEnv, require_tool};
 use crate::benchmark::BenchFigure;
+use crate::child_guard::ChildGuard;
 
 /// Time in which its test files are created and its controllers settle.
 const SETTLING: Duration = Duration::from_secs(30);
@@ -24,7 +25,7 @@ pub(super) fn figures(env: &BenchEnv, target: f64) -> Result<Vec<BenchFigure>, S
     let mut command = Command::new("rd-hashd");
     command.arg("--size").arg(SIZE).arg("--testfiles").arg(path("files")).arg("--params").arg(path("params"));
     command.arg("--report").arg(path("report")).stdout(Stdio::null()).stderr(Stdio::null());
-    let process = Running(command.spawn().map_err(|error| format!("rd-hashd: {error}"))?);
+    let process = ChildGuard(command.spawn().map_err(|error| format!("rd-hashd: {error}"))?);
     thread::sleep(SETTLING);
     let done = || -> Result<(Instant, f64), String> {
         let text = fs::read_to_string(path("report")).map_err(|error| format!("report of rd-hashd: {error}"))?;
@@ -45,17 +46,6 @@ fn number(text: &str, name: &str) -> Result<f64, String> {
     let lines: String = text.lines().filter(|line| !line.starts_with("//")).collect();
     let report: serde_json::Value = serde_json::from_str(&lines).map_err(|error| error.to_string())?;
     report[name].as_f64().ok_or(format!("missing field `{name}` in the report of rd-hashd"))
-}
-
-/// Ends the process when the figures are there.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[cfg(test)]

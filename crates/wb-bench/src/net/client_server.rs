@@ -1,12 +1,14 @@
 //! A measurement of two programs: a server, and a client that prints the figure.
 
 use std::error::Error;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use procfs::net::TcpState;
 use serde::{Deserialize, Serialize};
+
+use crate::child_guard::ChildGuard;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ClientServer {
@@ -60,17 +62,6 @@ impl ClientServer {
             client_seconds,
             server_memory,
         })
-    }
-}
-
-/// A child process that is killed on drop.
-struct ChildGuard(Child);
-
-impl Drop for ChildGuard {
-    fn drop(&mut self) {
-        // Killing fails if the process has exited already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -13,6 +13,7 @@ const POWER: f64 = 0.8;
 
 /// The result of an A/A comparison. The true ratio of its two sides is 1.
 pub(super) struct AaComparison {
+    /// The ratio of the second side to the first.
     estimate: f64,
     /// `None` with too few samples.
     interval: Option<Interval>,

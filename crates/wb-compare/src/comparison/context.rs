@@ -79,7 +79,8 @@ fn program_changes(builds: &Builds, [first, last]: [&Build; 2]) -> Vec<ValueChan
     own_binary_changes([first, last]).chain(of_cells).collect()
 }
 
-/// The changes of own binaries, whose versions do not distinguish two builds of them; only of those with hashes.
+/// The changes of weighbridge's own binaries: their version alone does not distinguish two builds of them. None of a
+/// binary of which a build has no hash.
 fn own_binary_changes(builds: [&Build; 2]) -> impl Iterator<Item = ValueChange> {
     let weighbridge = own_binary_change(builds, "weighbridge sha256", |metadata| metadata.program_sha256.clone());
     let agent = own_binary_change(builds, "weighbridge-agent sha256", |metadata| metadata.agent_sha256.clone());

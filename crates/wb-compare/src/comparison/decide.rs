@@ -22,6 +22,7 @@ pub enum ComparisonMethod {
 }
 
 impl ComparisonMethod {
+    /// The name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tolerance => "tolerance",
@@ -100,7 +101,8 @@ impl FinalVerdict {
         self.is_better() || self.is_worse() || self == Self::Differs
     }
 
-    /// Builds follow each other; parts of one run are alternatives, which neither improve nor regress.
+    /// Whether a check can have it. Builds follow each other; parts of one run are `alternatives`, which neither
+    /// improve nor regress.
     pub fn is_possible(self, alternatives: bool) -> bool {
         match self {
             Self::Improved | Self::Regressed | Self::New => !alternatives,
@@ -140,6 +142,7 @@ impl FinalVerdict {
         !matches!(self, Self::MinorGain | Self::Equivalent | Self::MinorLoss)
     }
 
+    /// The word in every output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Improved => "improved",
@@ -166,8 +169,8 @@ impl FinalVerdict {
 pub(super) struct CheckDecision {
     pub(super) by: ComparisonMethod,
     pub(super) final_verdict: FinalVerdict,
-    /// Inconclusive whatever the values: a side has under [`ENOUGH_SAMPLES`] or, with requested statistics, both have
-    /// one.
+    /// Inconclusive whatever the values: a side has under [`ENOUGH_SAMPLES`] or, with requested statistics, both have a
+    /// single one.
     pub(super) too_few_samples: bool,
 }
 

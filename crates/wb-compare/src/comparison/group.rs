@@ -78,6 +78,7 @@ pub struct DominantMember {
     pub average_without: f64,
 }
 
+/// The verdict of statistics on the average of a group.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GroupVerdict {
     pub final_verdict: FinalVerdict,

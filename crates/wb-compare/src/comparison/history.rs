@@ -22,18 +22,22 @@ use crate::statistical;
 pub struct BuildHistory<'a> {
     pub builds: &'a Builds,
     pub tolerances: &'a tolerance::Comparison<'a>,
+    /// One per later build.
     statistics: &'a [Option<statistical::Comparison>],
     method: Option<ComparisonMethod>,
     average: Average,
     columns: Vec<Vec<Option<StoredCheck>>>,
+    /// By later build and group.
     groups: Vec<Vec<Option<GroupVerdict>>>,
     differences: Vec<Vec<ParamDifference>>,
 }
 
+/// A check in a build, compared with the first.
 #[derive(Debug, Clone, Copy)]
 pub struct BuildCheck<'a> {
     pub final_verdict: FinalVerdict,
     pub decided_by: ComparisonMethod,
+    /// Inconclusive since a side has too few samples, whatever their values.
     pub too_few_samples: bool,
     pub by_tolerance: &'a tolerance::CheckScore,
     /// Of means only.
@@ -110,7 +114,8 @@ impl<'a> BuildHistory<'a> {
         totals
     }
 
-    /// The verdict on a group in a build, and its interval, if tolerances do not decide it; `None` if it has no result there.
+    /// The verdict on a group in a build, and its interval, if tolerances do not decide it; `None` if it has no result
+    /// there.
     pub fn group_verdict(&self, group: usize, build: usize) -> Option<GroupVerdict> {
         let of_group = self.tolerances.groups.get(group)?;
         let status = of_group.cell(build)?.status;

@@ -26,6 +26,7 @@ pub use report::{
 
 use crate::build::{Builds, MeasuredValue, SampleCounts};
 use crate::direction::is_speed;
+use crate::distinct::distinct;
 use crate::id::Statistic;
 use crate::run_perf::tolerance::{self, CheckScore, Status, totals::ComparisonExit};
 use crate::statistical;
@@ -38,7 +39,8 @@ use missing_reason::MissingReasons;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FailOn {
     pub gain: bool,
-    /// Checks missing, invalid or incomparable, and tests with an error: else a comparison with some is incomplete.
+    /// Checks missing, invalid or incomparable, and tests with an error; if they do not fail, the comparison is
+    /// incomplete.
     pub missing: bool,
     pub strictness: Strictness,
 }
@@ -367,7 +369,8 @@ impl ComparisonResult {
         Self { builds, within_run, method, checks, groups, context, totals, exit_code: exit.code(), regressed_by }
     }
 
-    /// Errors of the first build and the last: name of the build (or of parts of a run that have it), place, message.
+    /// The errors of the first build and the last, each with the name of the build (or of the parts of a run that have
+    /// it), place and message.
     pub fn errors(&self) -> impl Iterator<Item = (String, &str, &str)> {
         let ends = match &self.builds[..] {
             [first, .., last] => vec![(0, first), (1, last)],
@@ -384,20 +387,14 @@ impl ComparisonResult {
 
     /// The parts of a run that a place belongs to, of one side of its checks; none between builds.
     fn parts_with(&self, location: &str, side: usize) -> Vec<&str> {
-        let mut parts: Vec<&str> = Vec::new();
-        if let Some(within_run) = &self.within_run {
-            let is_there =
-                |check: &&CheckResult| check.id.strip_prefix(location).is_some_and(|rest| rest.starts_with(['/', ':']));
-            let sides = self.checks.iter().filter(is_there).filter_map(|check| check.sides.as_ref());
-            for part in sides.map(|sides| sides[side].as_str()) {
-                if !parts.contains(&part) {
-                    parts.push(part);
-                }
-            }
-            // A cell without a counterpart is part of no side.
-            if parts.is_empty() {
-                parts.push(if side == 0 { &within_run.reference } else { &within_run.run });
-            }
+        let Some(within_run) = &self.within_run else { return Vec::new() };
+        let is_there =
+            |check: &&CheckResult| check.id.strip_prefix(location).is_some_and(|rest| rest.starts_with(['/', ':']));
+        let sides = self.checks.iter().filter(is_there).filter_map(|check| check.sides.as_ref());
+        let mut parts = distinct(sides.map(|sides| sides[side].as_str()));
+        // A cell without a counterpart is part of no side.
+        if parts.is_empty() {
+            parts.push(if side == 0 { &within_run.reference } else { &within_run.run });
         }
         parts
     }
@@ -480,7 +477,8 @@ impl ComparisonResult {
     }
 }
 
-/// The side without a standard deviation because its mean is zero; `None` if a side has no mean.
+/// The name of the side (a build, or a part of a run) without a standard deviation because its mean is zero; `None` if
+/// a side has no mean.
 fn zero_mean_side(builds: &Builds, check: tolerance::Check, build: usize) -> Option<String> {
     let sides = [builds.list().first()?, builds.list().get(build)?];
     let means = sides.map(|side| side.value(check.row, Statistic::Mean));

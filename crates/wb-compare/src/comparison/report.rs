@@ -302,6 +302,11 @@ impl StatisticalSummary {
             required_samples: comparison.required_samples,
         }
     }
+
+    /// The aspect that the verdict is based on.
+    pub fn decisive_aspect(&self) -> Option<&AspectSummary> {
+        self.aspects.iter().find(|aspect| Some(aspect.aspect) == self.aspect)
+    }
 }
 
 pub(super) fn summarize_part(part: &ScorePart) -> (String, Option<f64>, f64) {
@@ -319,6 +324,7 @@ pub(super) fn last_lacking(builds: &Builds, row: MetricIndex) -> [Vec<String>; 2
     [reference, judged].map(|build| build.lacking(row).into_iter().map(|run| run.display().to_string()).collect())
 }
 
+/// Of the first build and of the last.
 pub(super) fn last_findings(builds: &Builds, row: MetricIndex) -> [Vec<String>; 2] {
     let [reference, .., judged] = builds.list() else { return Default::default() };
     [reference, judged].map(|build| builds.findings(build, row).into_iter().map(str::to_owned).collect())

@@ -1,6 +1,6 @@
 //! Environments: the recorded state of a run's machines, and the differences between those of two builds.
 //!
-//! Start with [`differences()`]; [`values`] flattens recorded sections into comparable values, and [`changes`] pairs
+//! Start with [`differences()`]; [`values`] flattens recorded sections into comparable values, and [`changes()`] pairs
 //! them.
 
 mod changes;

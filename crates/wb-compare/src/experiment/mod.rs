@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Direction, MetricKey, Unit};
 
+use crate::distinct::distinct;
 use crate::statistical::threshold::NegligibleRatios;
 
 pub use calibration::{CalibrationCase, CalibrationExperiment};
@@ -82,13 +83,7 @@ impl Experiment {
                 calibration.cases.iter().map(|case| calibration.metric(case).metric).collect()
             }
         };
-        let mut metrics = Vec::new();
-        for metric in of_cases {
-            if !metrics.contains(&metric) {
-                metrics.push(metric);
-            }
-        }
-        metrics
+        distinct(of_cases)
     }
 
     pub fn criterion(&self) -> &Criterion {

@@ -16,6 +16,7 @@ pub struct NothingComparable {
     help: String,
 }
 
+/// Cells named in the message.
 const MAX_NAMED: usize = 3;
 
 /// What prevents the comparison of a cell. If there are several reasons, the first one counts.
@@ -23,6 +24,7 @@ const MAX_NAMED: usize = 3;
 enum Obstacle {
     /// Both sides measured it with different definitions.
     Definitions,
+    /// A side has no valid value.
     Invalid,
     OnlyReference,
     OnlyJudged,

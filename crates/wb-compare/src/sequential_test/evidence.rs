@@ -8,7 +8,7 @@ use crate::statistical::threshold::NegligibleRatios;
 /// The evidence about a variant's ratio to the first, from all blocks so far.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Evidence {
-    /// By block.
+    /// Of the ratios, by block.
     logs: Vec<f64>,
     sorted: LogRatios,
     /// The sequential p-value of a difference.

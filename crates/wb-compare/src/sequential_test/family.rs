@@ -25,6 +25,7 @@ struct FamilyCase<'a> {
     metrics: Vec<FamilyMetric<'a>>,
     ended: &'a BTreeSet<usize>,
     attempts: &'a [VariantAttempts],
+    /// Analyzed so far.
     rounds: u32,
     is_stopped: bool,
 }

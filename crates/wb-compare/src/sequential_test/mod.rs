@@ -75,7 +75,7 @@ pub struct CaseBlocks {
     pub open_rounds: Option<u32>,
     /// The variants, by index, that ended before the others: no more blocks are taken for their sake.
     pub ended: BTreeSet<usize>,
-    /// Compared for failures, too; empty if they are not known.
+    /// Of each variant; their failures are compared, too. Empty if they are not known.
     pub attempts: Vec<VariantAttempts>,
 }
 
@@ -95,7 +95,7 @@ pub struct CaseResult {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricResult {
-    /// The number of evaluated blocks (with a sample of it and of the first) of the variant with the most.
+    /// The number of evaluated blocks of the variant with the most: blocks with a sample of it and one of the first.
     pub blocks: usize,
     /// The result of each variant but the first, in order.
     pub variants: Vec<VariantResult>,
@@ -252,6 +252,7 @@ impl SequentialTest {
     }
 
     /// For each case, whether it needs another block, and the number of evaluated blocks of the metric with the most.
+    /// Fails as [`Self::check`].
     pub fn states(&self, cases: &[CaseBlocks]) -> Result<Vec<(StoppingState, usize)>, InvalidBlock> {
         self.check_all(cases)?;
         Ok(Family::analyze(self, cases).states())

@@ -20,7 +20,7 @@ pub(crate) struct ResultFolder {
     /// Sorted by profile, test and serial.
     pub(crate) results: Vec<ResultFile>,
     pub(crate) errors: Vec<TestError>,
-    /// Their folders, relative to `root`.
+    /// The folders of `errors`, relative to `root`.
     pub(crate) error_folders: Vec<PathBuf>,
     pub(crate) warnings: Vec<Warning>,
 }

@@ -26,10 +26,11 @@ const HYPERFINE: &str = "hyperfine";
 /// The version of the import of hyperfine that had the status of a command that never succeeds as a parameter.
 const WITH_STATUS_PARAM: u32 = 2;
 
+/// The name of the parameter with that status.
 pub(super) const STATUS_PARAM: &str = "exit-status";
 
-/// Makes the definition of an imported cell the one that an import of this version would record, as far as both read the
-/// files alike. Returns the exit status of the cell's command if it was a parameter.
+/// Makes the definition of an imported cell the one that an import of this version would record, as far as both read
+/// the files alike. Returns the exit status of the cell's command if it was a parameter.
 pub(super) fn upgrade(definition: &mut CellDefinition) -> Option<String> {
     let CellDefinition { version, params, provenance, .. } = definition;
     let format = provenance.get(IMPORTED_FROM)?;
@@ -133,8 +134,8 @@ fn variants(sources: &[ResultSource]) -> BTreeMap<String, Vec<Variant>> {
     serials.into_iter().map(|(serial, variants)| (serial, in_order(variants))).collect()
 }
 
-/// For each variant those that may be the same, of other runs: one of both has all parameters of the other, with the same
-/// values. None if another run has a cell of its name.
+/// For each variant those that may be the same, of other runs: one of both has all parameters of the other, with the
+/// same values. None if another run has a cell of its name.
 fn like(variants: &[Variant], names: &[String]) -> Vec<Vec<usize>> {
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut by_param: HashMap<(&String, &String), usize> = HashMap::new();

@@ -1,7 +1,7 @@
 //! Reads folders into [`Builds`], with warnings about problems found.
 //!
-//! Files are parsed in parallel, each into its own structure ([`parsed`]), and merged sequentially ([`merge`]), so that
-//! the result does not depend on the order of reading.
+//! Files are parsed in parallel, each into its own structure ([`parsed_result`]), and merged sequentially
+//! ([`merge()`]), so that the result does not depend on the order of reading.
 
 mod changed_class;
 mod copies;
@@ -309,6 +309,7 @@ struct RunIndex {
     run: usize,
 }
 
+/// `text` is a buffer for the content of the file, which keeps its capacity between files.
 fn parse(
     build: usize,
     file: &ResultFile,

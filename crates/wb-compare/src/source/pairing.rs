@@ -18,11 +18,13 @@ const DEFINITIONS: &str = "definition.json";
 
 pub(super) struct ResultSource {
     pub(super) run: RunIndex,
+    /// The profile that it is compared as.
     pub(super) profile: Option<String>,
     pub(super) file: ResultFile,
     pub(super) content: Result<ParsedResult, WarningKind>,
 }
 
+/// The recorded definition of a cell, as it is compared.
 pub(super) struct Recorded {
     pub(super) key: String,
     pub(super) version: u32,
@@ -60,6 +62,7 @@ pub(super) fn recorded_definitions(
     definitions.unwrap_or_default().cells.into_iter().filter_map(recorded).collect()
 }
 
+/// Each allowed parameter must occur in the results.
 pub(super) fn check_parameters(
     sources: &[ResultSource],
     builds: &[Build],

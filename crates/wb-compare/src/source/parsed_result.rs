@@ -26,6 +26,7 @@ pub(crate) struct ParsedResult {
     pub(crate) programs: Vec<(Symbol, Vec<(Symbol, Symbol)>)>,
     pub(crate) warnings: Vec<WarningKind>,
     pub(crate) directions: Vec<(Class, Symbol, Direction)>,
+    /// By case: the reason why it has no value, if recorded.
     pub(crate) errors: Vec<(Symbol, String)>,
     /// `None` if the file does not record disturbances.
     pub(crate) sample_counts: Option<SampleCounts>,
@@ -56,6 +57,7 @@ pub(crate) struct ParsedMetric {
     /// An index into [`ParsedResult::params`].
     pub(crate) params: usize,
     pub(crate) disturbed: u32,
+    /// Of its cell.
     pub(crate) failures: AttemptCounts,
     /// The findings of its cell, a line each, if it is primary and there are any.
     pub(crate) findings: Option<Symbol>,

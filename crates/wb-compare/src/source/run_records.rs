@@ -8,6 +8,7 @@ use wb_model::secrets::mask_arguments;
 use wb_record::{JournalEvent, RunFile, RunFolder, RunRecords};
 
 use super::warning::{Warning, WarningKind};
+use crate::distinct::distinct;
 use crate::environment::MachineEnvironment;
 use crate::metadata::Metadata;
 
@@ -31,12 +32,7 @@ pub(super) fn metadata(run: &RunFolder, records: &RunRecords) -> (Metadata, Vec<
         *field = Some(value.clone());
     }
     // Several machines may have one host name.
-    let mut hosts: Vec<&str> = Vec::new();
-    for facts in last.facts.values().filter(|facts| !facts.hostname.is_empty()) {
-        if !hosts.contains(&facts.hostname.as_str()) {
-            hosts.push(&facts.hostname);
-        }
-    }
+    let hosts = distinct(last.facts.values().map(|facts| facts.hostname.as_str()).filter(|host| !host.is_empty()));
     metadata.machine = Some(hosts.join(", ")).filter(|hosts| !hosts.is_empty());
     metadata.version = Some(last.version.clone());
     metadata.program_sha256 = Some(last.program_sha256.clone()).filter(|hash| !hash.is_empty());
@@ -134,6 +130,7 @@ fn add_host_state(machines: &mut Vec<MachineEnvironment>, state: &Value) {
     }
 }
 
+/// Added if missing.
 fn machine(machines: &mut Vec<MachineEnvironment>, worker: String) -> &mut MachineEnvironment {
     let index = machines.iter().position(|machine| machine.worker.as_ref() == Some(&worker)).unwrap_or_else(|| {
         machines.push(MachineEnvironment { worker: Some(worker), sections: BTreeMap::new() });

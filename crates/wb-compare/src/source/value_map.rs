@@ -108,7 +108,7 @@ impl ValueMap {
         Ok(())
     }
 
-    /// The case that a case is compared as; `None` if it is skipped.
+    /// The case itself, as one of the first build; `None` if it is skipped.
     fn case_of_first(&self, case: &Case) -> Option<Case> {
         let is_skipped = |value: &str| self.0.contains_key(value) && self.0.values().all(|first| first != value);
         (!case.axes().any(|(_, value)| is_skipped(value))).then(|| case.clone())

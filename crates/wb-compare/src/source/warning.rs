@@ -32,6 +32,7 @@ pub enum WarningKind {
     /// Results of a Weighbridge run that are older than its records, because the run was killed or modified.
     #[error("has results that are older than its records")]
     Outdated,
+    /// Samples of a Weighbridge run whose files were modified.
     #[error("`{cell}` has {reason}")]
     Damaged {
         cell: String,

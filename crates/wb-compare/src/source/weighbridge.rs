@@ -62,7 +62,8 @@ fn is_emulated(cell: &BorrowedCell<'_>) -> bool {
     entries.any(|(_, value)| value == "true")
 }
 
-/// The reason why it has no value, or not the samples that its rule requires; `None` if it has them, or was interrupted.
+/// The reason why it has no value, or not the samples that its rule requires; `None` if it has them, or was
+/// interrupted.
 fn error(cell: &BorrowedCell<'_>) -> Option<String> {
     match cell.outcome.as_ref()? {
         CellOutcome::Failed { reason } => Some(reason.clone()),
@@ -98,15 +99,16 @@ fn shortfall(cell: &BorrowedCell<'_>) -> String {
     })
 }
 
-/// The number of its counted samples; `None` if imported without any that was disturbed: its program may not record that.
+/// The number of its counted samples; `None` if imported without any that was disturbed: its program may not record
+/// that.
 fn sample_counts(cell: &BorrowedCell<'_>) -> Option<SampleCounts> {
     let counted = || cell.attempts.iter().filter(|sample| sample.counted);
     let disturbed = counted().filter(|sample| !sample.disturbances.is_empty()).count();
     (!is_imported(cell) || disturbed > 0).then(|| SampleCounts { counted: counted().count(), disturbed })
 }
 
-/// Round and start of each attempt, in time order; `None` if imported. Without `rounds`, in runs without a journal, attempts
-/// count as rounds.
+/// Round and start of each attempt, in time order; `None` if imported. Without `rounds`, in runs without a journal,
+/// attempts count as rounds.
 fn times(cell: &BorrowedCell<'_>, rounds: Option<&Vec<u32>>) -> Vec<Option<SampleTime>> {
     let mut turns = 0;
     let mut time = |attempt: &BorrowedAttempt<'_>| {

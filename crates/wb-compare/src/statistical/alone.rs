@@ -12,10 +12,13 @@ use super::verdict::VerdictInput;
 use super::{AspectComparison, Options, Verdict};
 use crate::build::{AttemptCounts, MeasuredValue};
 
+/// The comparison of one metric alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleComparison {
     pub verdict: Verdict,
+    /// As [`super::MetricComparison::equal_if_independent`].
     pub equal_if_independent: bool,
+    /// Begins with the shift.
     pub aspects: Vec<AspectComparison>,
 }
 

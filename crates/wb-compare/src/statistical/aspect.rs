@@ -53,6 +53,7 @@ impl Aspect {
         }
     }
 
+    /// The text shown to users.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Shift => "shift",

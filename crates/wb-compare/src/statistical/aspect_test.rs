@@ -70,7 +70,9 @@ impl RunScale {
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AspectEffect {
+    /// With the interval of the samples.
     pub(super) ratio: Ratio,
+    /// With the noise between runs.
     pub(super) runs_interval: Option<Interval>,
 }
 

@@ -23,10 +23,10 @@ pub(super) struct CheckTests {
     failures: Option<FailureTest>,
     /// For each aspect, whether it would be reported if it is significant.
     is_relevant: Vec<bool>,
-    /// From the samples alone, after Holm's correction within the check.
+    /// P-values from the samples alone, after Holm's correction within the check.
     by_samples: Vec<f64>,
-    /// With the noise between runs, each at least as large as from the samples alone. That noise is the same for all
-    /// aspects, so only the p-values from samples need the correction.
+    /// P-values with the noise between runs, each at least as large as from the samples alone. That noise is the same
+    /// for all aspects, so only the p-values from samples need the correction.
     by_runs: Vec<f64>,
 }
 
@@ -87,6 +87,7 @@ impl CheckTests {
         self.tests.iter().any(|test| test.aspect == Aspect::P99)
     }
 
+    /// Where the noise between runs is from, without a noise model.
     pub(super) fn source(&self) -> Option<NoiseSource> {
         self.tests.iter().find_map(|test| test.source)
     }
@@ -96,8 +97,8 @@ impl CheckTests {
         self.by_runs.iter().copied().min_by(f64::total_cmp)
     }
 
-    /// The p-values that count in the family, by the samples alone and with the noise between runs; `None` if none
-    /// does.
+    /// The p-values that count in the family, by the samples alone and with the noise between runs; `None` if nothing
+    /// would be reported.
     pub(super) fn relevant_p(&self) -> [Option<f64>; 2] {
         [&self.by_samples, &self.by_runs].map(|all| {
             let relevant = all.iter().zip(&self.is_relevant).filter(|(_, is_relevant)| **is_relevant);

@@ -1,7 +1,7 @@
 //! All primary metrics as one family: the correction of their p-values.
 //!
-//! Each metric is one hypothesis by its aspects. Cells in which attempts failed are a family of their own, by their failures:
-//! otherwise a certain difference elsewhere would decide whether a few failures are significant.
+//! Each metric is one hypothesis by its aspects. Cells in which attempts failed are a family of their own, by their
+//! failures: otherwise a certain difference elsewhere would decide whether a few failures are significant.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! The average of related checks: how certain it is that one side is faster on average.
 //!
-//! What makes one run slower than another usually concerns all that is measured in it, so an average over many checks varies
-//! between runs as much as one check does. Each run has one level, its average over the checks, and sides are compared by
-//! these levels as by those of one check.
+//! What makes one run slower than another usually concerns all that is measured in it, so an average over many checks
+//! varies between runs as much as one check does. Each run has one level, its average over the checks, and sides are
+//! compared by these levels as by those of one check.
 
 use wb_stats::{CONFIDENCE, Interval, NoiseSource, RunPrior, Samples, StudentRatio, VarianceEstimate, WeightedRun};
 
@@ -15,6 +15,7 @@ pub type GroupRun = Vec<Vec<f64>>;
 /// The comparison of the average of a group: of speed, so that higher is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GroupComparison {
+    /// Of the averages of both sides.
     pub ratio: f64,
     /// With the noise between runs.
     pub interval: Interval,

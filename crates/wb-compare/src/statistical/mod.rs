@@ -1,15 +1,15 @@
 //! The statistical method: by which factor a metric differs, how certain that is, and whether it matters.
 //!
-//! A check has up to three aspects ([`Aspect`]): the shift of all samples, the mean, and the tail. Each is tested by the
-//! samples alone, and with the noise between runs, which is assumed ([`Options::run_noise`]) and updated by the sides'
-//! own runs, or known from a noise model: many samples within one run are no evidence about the next run.
+//! A check has up to three aspects ([`Aspect`]): the shift of all samples, the mean, and the tail. Each is tested by
+//! the samples alone, and with the noise between runs, which is assumed ([`Options::run_noise`]) and updated by the
+//! sides' own runs, or known from a noise model: many samples within one run are no evidence about the next run.
 //!
 //! Within a check, the aspects are corrected by Holm's method. All primary metrics are one family: which of them differ
 //! is decided jointly by what is beyond the threshold (Benjamini and Hochberg), and the intervals are taken at the
 //! corresponding confidence (Benjamini and Yekutieli). Failures of attempts are another family.
 //!
-//! Parts of one run ([`within_run`](crate::within_run)) have no noise between runs, and the samples of the same rounds form
-//! pairs, so that what changes from round to round cancels out.
+//! Parts of one run ([`within_run`](crate::within_run)) have no noise between runs, and the samples of the same rounds
+//! form pairs, so that what changes from round to round cancels out.
 //!
 //! Start with [`compare`]; [`verdict`] defines the verdicts, [`aspect_test`] the tests, [`required_samples`] what a
 //! comparison without a verdict lacks.
@@ -108,6 +108,7 @@ pub struct MetricComparison {
     pub row: MetricIndex,
     pub primary: bool,
     pub counts: ObservationCounts,
+    /// Of the cell, on both sides.
     pub failures: [AttemptCounts; 2],
     /// Whether they fail as often; `None` if none failed, or a side does not record attempts.
     pub failure_rates: Option<FailureComparison>,
@@ -161,7 +162,8 @@ impl MetricComparison {
         self.failure_rates.is_some_and(|failures| failures.rose)
     }
 
-    /// Whether an aspect is worse, at least by the samples, or keeps a gain unconfirmed; never without a direction.
+    /// Whether an aspect is worse, at least by the samples, or keeps a gain unconfirmed; never without a better
+    /// direction.
     pub fn may_be_worse(&self) -> bool {
         let is_worse = |aspect: &AspectComparison| aspect.alone == Verdict::Regressed;
         let is_doubted = self.verdict == Verdict::Unconfirmed && self.aspects.iter().any(|aspect| aspect.seems_worse);
@@ -172,8 +174,8 @@ impl MetricComparison {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AspectComparison {
     pub aspect: Aspect,
-    /// The ratio of the last build to the first; infinite if the first is zero. Where a sample is below zero, one plus the
-    /// difference in multiples of [`Self::base`].
+    /// The ratio of the last build to the first; infinite if the first is zero. Where a sample is below zero, one plus
+    /// the difference in multiples of [`Self::base`].
     pub ratio: f64,
     /// The magnitude of the first side's level, where a sample is below zero: no ratio describes such a difference.
     pub base: Option<f64>,
@@ -183,8 +185,8 @@ pub struct AspectComparison {
     pub widened_interval: Option<Interval>,
     /// The interval with the noise between runs; `None` if it cannot be computed.
     pub runs_interval: Option<Interval>,
-    /// The difference with the noise between runs: of logarithms, or of values in multiples of the larger side's level where
-    /// a sample is not above zero.
+    /// The difference with the noise between runs: of logarithms, or of values in multiples of the larger side's level
+    /// where a sample is not above zero.
     pub by_runs: Option<StudentRatio>,
     /// The p-values by the samples alone; `None` where a noise model decides on samples that are too few for a test.
     pub p_by_samples: Option<TestPValues>,
@@ -195,12 +197,13 @@ pub struct AspectComparison {
     pub alone: Verdict,
     /// Whether its estimate is worse by more than the threshold, however certain that is.
     pub seems_worse: bool,
+    /// As [`MetricComparison::source`].
     pub source: Option<NoiseSource>,
 }
 
 impl AspectComparison {
-    /// A ratio as a difference of values, where a sample below zero leaves no ratio; `None` otherwise, or if not
-    /// finite.
+    /// A ratio as a difference in the unit of the values, where one below zero leaves no ratio; `None` otherwise, or if
+    /// not finite.
     pub fn value_difference(&self, ratio: f64) -> Option<f64> {
         Some((ratio - 1.0) * self.base?).filter(|difference| difference.is_finite())
     }

@@ -27,9 +27,9 @@ impl Threshold {
     /// The threshold of a metric, in percent. From noise it is what 95 % of the pairs of single runs of one build stay
     /// within, but at least 1 %; if the noise is unknown or uncertain, 5 %. `planned` is that of the plans.
     ///
-    /// Of runs in two modes it is what pairs of one mode stay within. With the distance of the modes as threshold, no number
-    /// of runs could show a smaller change. How certain a difference is depends on the noise of all runs, so that one between
-    /// the modes alone is not confirmed.
+    /// Of runs in two modes it is what pairs of one mode stay within. With the distance of the modes as threshold, no
+    /// number of runs could show a smaller change. How certain a difference is depends on the noise of all runs, so
+    /// that one between the modes alone is not confirmed.
     pub fn of(self, noise: Option<&RunNoise>, two_modes: Option<&RunModes>, planned: Option<f64>) -> f64 {
         let percent = |limit: f64| ((limit - 1.0) * 100.0).max(MIN_PERCENT);
         match (self, noise, two_modes) {

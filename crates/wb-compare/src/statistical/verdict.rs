@@ -55,6 +55,7 @@ impl Verdict {
         matches!(self, Self::Improved | Self::Regressed | Self::Differs)
     }
 
+    /// The name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Improved => "improved",

@@ -4,6 +4,7 @@ use wb_diagnostics::{help_with_suggestion, suggest};
 
 use crate::unknown_name::UnknownName;
 
+/// Parts of a run that cannot be compared. `varying` are the parameters with several values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WithinRunError {
     #[error("--by compares parts of one run: expected one run folder, found {0}")]
@@ -27,6 +28,7 @@ pub enum WithinRunError {
     NoCounterparts {
         run: String,
         factor: String,
+        /// Whether `factor` is a parameter.
         is_param: bool,
         /// The parameters in which the most similar cells differ as well.
         others: Vec<String>,

@@ -1,5 +1,5 @@
-//! Metrics of several parts that are compared with the same metric of the reference: the rows of a table with a column for
-//! each part.
+//! Metrics of several parts that are compared with the same metric of the reference: the rows of a table with a column
+//! for each part.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -3,9 +3,9 @@
 //!
 //! [`split`] makes two builds of the build of one run. The first has the reference: the cells with one level of a
 //! [`Factor`]. The second has every cell with another level that has a counterpart there. A counterpart is a cell that
-//! differs in the factor alone. Metrics are named after the judged cell, so that each pair of cells is a check of its own
-//! and all of them are one family. Both sides are of one run, so that the noise between runs plays no part, and samples of
-//! the same round form pairs.
+//! differs in the factor alone. Metrics are named after the judged cell, so that each pair of cells is a check of its
+//! own and all of them are one family. Both sides are of one run, so that the noise between runs plays no part, and
+//! samples of the same round form pairs.
 
 mod error;
 mod families;
@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::build::{Builds, InternedCell, MetricIndex};
+use crate::distinct::distinct;
 use crate::exit_status::fail_beside_successes;
 pub use error::WithinRunError;
 pub(crate) use families::MetricFamily;
@@ -104,8 +105,8 @@ impl WithinRun {
 
 /// Splits the build of one run, read with [`schedule`](crate::ReadOptions::schedule), into reference and judged parts.
 pub fn split(builds: Builds, options: &SplitOptions) -> Result<Builds, WithinRunError> {
-    let [build] = builds.list() else { return Err(WithinRunError::NotOneRun(run_count(&builds))) };
-    let [_] = &build.runs[..] else { return Err(WithinRunError::NotOneRun(run_count(&builds))) };
+    let run_count = builds.list().iter().map(|build| build.runs.len()).sum();
+    let ([build], 1) = (builds.list(), run_count) else { return Err(WithinRunError::NotOneRun(run_count)) };
     let run = build.name.clone();
     let units = Units::new(&builds, options);
     units.check(&builds, options, &run)?;
@@ -116,13 +117,7 @@ pub fn split(builds: Builds, options: &SplitOptions) -> Result<Builds, WithinRun
         let sides = pairs[0].map(|index| all[index].describe_metrics(&builds));
         return Err(WithinRunError::NoCommonMetric { factor: options.factor.name().to_owned(), sides });
     }
-    let mut levels: Vec<&str> = Vec::new();
-    for &[_, judged] in &pairs {
-        let level = all[judged].level.as_str();
-        if !levels.contains(&level) {
-            levels.push(level);
-        }
-    }
+    let levels = distinct(pairs.iter().map(|&[_, judged]| all[judged].level.as_str()));
     let unmatched = unmatched.into_iter().map(|index| builds.cell_name(all[index].cell)).collect::<BTreeSet<_>>();
     let summary = WithinRunSummary {
         run,
@@ -145,8 +140,4 @@ pub fn split(builds: Builds, options: &SplitOptions) -> Result<Builds, WithinRun
     let mut builds = sides::build(builds, summary, machines, options.factor == Factor::Id, &pairs);
     fail_beside_successes(&mut builds);
     Ok(builds)
-}
-
-fn run_count(builds: &Builds) -> usize {
-    builds.list().iter().map(|build| build.runs.len()).sum()
 }

@@ -6,6 +6,7 @@ use wb_model::{Case, Class};
 
 use super::{Factor, SplitOptions, WithinRunError};
 use crate::build::{Builds, DEFINING_PARAMS, EMULATED, InternedCell, MetricIndex};
+use crate::distinct::distinct;
 use crate::id::{CheckId, Statistic};
 use crate::unknown_name::UnknownName;
 
@@ -49,6 +50,7 @@ pub(super) struct Units {
     all: Vec<Unit>,
     /// In messages: `` `threads` ``, `the worker`.
     factor: String,
+    /// The parameters with several values.
     varying: Vec<String>,
     /// In the order of the plan.
     profiles: Vec<String>,
@@ -131,13 +133,7 @@ impl Units {
 
     /// In the order of the plan.
     fn levels(&self) -> Vec<&str> {
-        let mut levels: Vec<&str> = Vec::new();
-        for unit in &self.all {
-            if !levels.contains(&unit.level.as_str()) {
-                levels.push(&unit.level);
-            }
-        }
-        levels
+        distinct(self.all.iter().map(|unit| unit.level.as_str()))
     }
 
     /// The requested reference, or the first level that a counterpart has another one of.
@@ -282,14 +278,8 @@ fn of_param(
 }
 
 fn profiles(builds: &Builds, cells: &[(InternedCell, Vec<MetricIndex>)]) -> Vec<String> {
-    let mut profiles: Vec<String> = Vec::new();
-    for (cell, _) in cells {
-        let profile = builds.names.resolve(cell.profile);
-        if profiles.iter().all(|listed| listed != profile) {
-            profiles.push(profile.to_owned());
-        }
-    }
-    profiles
+    let profiles = distinct(cells.iter().map(|(cell, _)| cell.profile));
+    profiles.into_iter().map(|profile| builds.names.resolve(profile).to_owned()).collect()
 }
 
 /// The parameters with several values, apart from those that only some cells have.

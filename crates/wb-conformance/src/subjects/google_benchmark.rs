@@ -1,5 +1,5 @@
-//! Google Benchmark: a program with its library is compiled for each case; its JSON is imported, and its CSV, of the same
-//! run, is the other side.
+//! Google Benchmark: a program with its library is compiled for each case; its JSON is imported, and its CSV, of the
+//! same run, is the other side.
 
 use std::collections::BTreeMap;
 use std::path::Path;

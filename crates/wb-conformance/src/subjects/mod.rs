@@ -1,5 +1,5 @@
-//! The programs. Each module draws options for one, runs it, and knows where its own report has the figures; [`files`] has
-//! files that others measured instead.
+//! The programs. Each module draws options for one, runs it, and knows where its own report has the figures; [`files`]
+//! has files that others measured instead.
 
 mod compare_perf;
 mod files;
@@ -12,11 +12,18 @@ mod net_kernel;
 mod shipped;
 
 use std::process::Command;
+use std::time::Duration;
 
 use rand::Rng;
 use rand::seq::IndexedRandom;
 
 use crate::case::{CaseError, Runner};
+
+/// What both sides of a network share; it leaves no machine.
+const TOKEN: &str = "conformance-on-one-machine";
+
+/// The longest wait for a server.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A program whose figures weighbridge has, by importing its files or by running it.
 pub(crate) trait Subject: Sync {

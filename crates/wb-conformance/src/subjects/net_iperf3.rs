@@ -1,5 +1,5 @@
-//! `net iperf3`: the same options as iperf3, whose JSON has the keys and parameters of its own; its figures agree with each
-//! other and with those of its server.
+//! `net iperf3`: the same options as iperf3, whose JSON has the keys and parameters of its own; its figures agree with
+//! each other and with those of its server.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -10,15 +10,10 @@ use std::time::{Duration, Instant};
 use rand::Rng;
 use serde_json::Value;
 
-use super::{Subject, one_of, version_of};
+use super::{PATIENCE, Subject, TOKEN, one_of, version_of};
 use crate::case::{CaseError, Runner};
 
 pub(super) struct NetIperf3;
-
-/// What both sides share; it leaves no machine.
-const TOKEN: &str = "conformance-on-one-machine";
-
-const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Subject for NetIperf3 {
     fn name(&self) -> &'static str {

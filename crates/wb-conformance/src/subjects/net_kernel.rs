@@ -8,15 +8,10 @@ use rand::Rng;
 use serde_json::Value;
 use wb_test_net::{Host, TestNetwork};
 
-use super::{Subject, one_of, version_of};
+use super::{PATIENCE, Subject, TOKEN, one_of, version_of};
 use crate::case::{CaseError, Runner};
 
 pub(super) struct NetKernel;
-
-/// What both sides share; it leaves no machine.
-const TOKEN: &str = "conformance-on-one-machine";
-
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The most that headers of Ethernet, IPv6 and TCP with its options, or of IPv4 and UDP, add to a segment.
 const HEADERS: u64 = 14 + 40 + 60;

@@ -8,14 +8,15 @@ mod resources;
 pub mod tracing;
 pub mod watch;
 
-use wb_agent::{Command, OutputStream, Process};
+use wb_agent::signal::SIGTERM;
+use wb_agent::{Command, Process};
 use wb_model::Nanos;
 
 pub use histogram::LatencyHistogram;
 pub use watch::{CostReport, LatencyReport, WatchConfig};
 
-use super::ContentionError;
 use super::prepared_worker::PreparedWorker;
+use super::{ContentionError, report_lines};
 
 #[derive(Debug)]
 pub struct LatencyWatch {
@@ -24,9 +25,9 @@ pub struct LatencyWatch {
     consumed: usize,
 }
 
+const PROGRAM: &str = "io-latency";
 /// The start and the end may take so long on a machine without free memory.
 const PATIENCE: Nanos = Nanos(60_000_000_000);
-const TERMINATE: i32 = 15;
 
 impl LatencyWatch {
     /// Watches the device of a bench until [`LatencyWatch::finish`]. The triggers are removed with the group. Fails if
@@ -38,26 +39,24 @@ impl LatencyWatch {
         let config = WatchConfig::new(&tracefs, prepared.device(), io_stat);
         let resource = tracing::resource(&config);
         prepared.group().apply_change(resource, Some(tracing::ON.to_owned())).await?;
-        let json = serde_json::to_string(&config).map_err(|error| ContentionError::output("io-latency", error))?;
-        let process = prepared.group().spawn(Command::new([worker.program(), "exec", "io-latency", &json])).await?;
+        let json = serde_json::to_string(&config).map_err(|error| ContentionError::output(PROGRAM, error))?;
+        let process = prepared.group().spawn(Command::new([worker.program(), "exec", PROGRAM, &json])).await?;
         Ok(Self { process, consumed: 0 })
     }
 
+    /// The seconds measured since the last call.
     pub async fn new_reports(&mut self) -> Result<Vec<LatencyReport>, ContentionError> {
-        let output = self.process.read_output_from(OutputStream::Stdout, self.consumed).await?;
-        let complete = output.iter().rposition(|byte| *byte == b'\n').map_or(0, |position| position + 1);
-        self.consumed += complete;
-        super::report_lines::parse("io-latency", &output[..complete]).map(|lines| lines.reports)
+        report_lines::read_new(PROGRAM, &self.process, &mut self.consumed).await
     }
 
     pub async fn finish(self) -> Result<Vec<LatencyReport>, ContentionError> {
-        self.process.signal(TERMINATE).await?;
+        self.process.signal(SIGTERM).await?;
         let output = self.process.wait(Some(PATIENCE)).await?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         if !stderr.trim().is_empty() {
             let reason = format!("{}: {}", output.exit_reason, stderr.trim());
-            return Err(ContentionError::Process { program: "io-latency".to_owned(), reason });
+            return Err(ContentionError::Process { program: PROGRAM.to_owned(), reason });
         }
-        super::report_lines::parse("io-latency", &output.stdout).map(|lines| lines.reports)
+        report_lines::parse(PROGRAM, &output.stdout)
     }
 }

@@ -43,6 +43,7 @@ impl RequestProperties {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct HashdParamsProperties {
+    /// Whether later benches of the sequence use the result.
     pub apply: bool,
     /// Whether the result is kept for later sequences; implies `apply`.
     pub commit: bool,

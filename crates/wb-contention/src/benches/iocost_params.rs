@@ -9,6 +9,7 @@ use crate::spec::value::Property;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct IocostParamsProperties {
+    /// Whether later benches of the sequence use the result.
     pub apply: bool,
     /// Whether the result is kept for later sequences; implies `apply`.
     pub commit: bool,

@@ -1,8 +1,8 @@
 //! Merging: results of several runs as one, with all their values, solved again.
 //!
 //! Only results of `iocost-tune` can be merged: its solutions follow from values at many vrates, and one run has values
-//! at few of them. Their bench, versions, memory profile, device model, firmware, and `iocost-qos` must be the same,
-//! except for its number of steps.
+//! at few of them. Results are merged if they have the same bench, versions, memory profile, device model with its
+//! firmware, and `iocost-qos`, which may differ in its number of steps.
 
 mod copies;
 mod model;

@@ -15,6 +15,7 @@ const MEMORY_FACTOR: u64 = 4;
 /// Requests per second and GiB of memory with a faked CPU load: 2000 for the 12 GiB that a machine of 16 GiB leaves.
 const FAKE_RPS_PER_GIB: f64 = 2000.0 / 12.0;
 const GIB: f64 = (1u64 << 30) as f64;
+/// Repeats of disturbed rounds, unless another number is given.
 const MAX_REPEATS: u32 = 6;
 
 /// What sizing is started with

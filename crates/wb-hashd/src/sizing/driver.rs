@@ -45,7 +45,7 @@ pub trait SizingWorkload {
 }
 
 /// Runs the rounds that `rounds` lacks, for a resolved configuration. `on_start` gets the plan of each round before it
-/// is run, `on_round` the finished one at once; an error of it ends the sizing.
+/// is run, `on_round` each round as soon as it is finished; an error of `on_round` ends the sizing.
 pub fn find_params<E: From<SizingError>>(
     config: &SizingConfig,
     mut rounds: Vec<Round>,

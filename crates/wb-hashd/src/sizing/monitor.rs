@@ -67,7 +67,8 @@ mod tests {
 
     use super::*;
 
-    /// A machine after `seconds`, with two CPUs, of which others use `others` and the workload, process 7, the rest of `busy`.
+    /// A machine after `seconds`, with two CPUs, of which others use `others` and the workload, process 7, the rest of
+    /// `busy`.
     fn machine(seconds: u64, others: u64, busy: u64) -> FakeRoot {
         let (user, idle) = (busy * seconds, (200 - busy) * seconds);
         let own = (busy - others) * seconds;

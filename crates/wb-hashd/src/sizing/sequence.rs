@@ -1,5 +1,4 @@
 //! The order of the rounds, as a pure function of those that are finished.
-//!
 
 use std::slice;
 
@@ -59,6 +58,7 @@ enum Pause {
 
 struct Replay<'a> {
     config: &'a SizingConfig,
+    /// Bytes.
     max_footprint: u64,
     all: &'a [Round],
     rest: slice::Iter<'a, Round>,
@@ -152,6 +152,7 @@ impl<'a> Replay<'a> {
         (pages / chunks.max(1.0)).ceil().clamp(1.0, 4096.0) as u32
     }
 
+    /// The rate at which the latency reaches its target.
     fn find_rps_max(&mut self, hash_size: Bytes, chunk_pages: u32) -> Result<f64, Pause> {
         if let Some(rps) = self.config.rps_max {
             return Ok(rps);
@@ -270,6 +271,7 @@ impl<'a> Replay<'a> {
         RoundPlan { stage, hash_size, chunk_pages, rps_max: None, mem_frac: CPU_MEM_FRAC }
     }
 
+    /// Rate (requests per second) and latency of a round whose footprint has to be sustained.
     fn measure_cpu(&mut self, plan: RoundPlan) -> Result<(f64, f64), Pause> {
         let footprint = self.footprint(plan.mem_frac);
         match self.measure(plan)?.outcome {

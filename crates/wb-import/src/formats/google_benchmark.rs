@@ -44,6 +44,7 @@ fn entries<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Entry>, D::
 /// An object; of several fields of one name the first counts.
 struct FirstOfEach {
     fields: Map<String, Value>,
+    /// Names of the further ones.
     repeated: Vec<String>,
 }
 
@@ -139,6 +140,7 @@ const STANDARD_CONTEXT: [&str; 3] = ["caches", "load_avg", "json_schema_version"
 /// Suffixes that mark aggregates in reports of versions before 1.5.
 const AGGREGATE_SUFFIXES: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
 
+/// Aggregates that may stand for repetitions.
 const MEDIAN: &str = "median";
 const MEAN: &str = "mean";
 
@@ -187,7 +189,7 @@ fn read(text: &str) -> Result<ForeignResults, ReadError> {
     foreign.require_cells("benchmarks")
 }
 
-/// The fits are computed from benchmarks that are imported.
+/// Notes on fits of complexity, which are computed from benchmarks that are imported.
 fn complexities(benchmarks: &[Entry]) -> Vec<String> {
     let of_kind = |kind| benchmarks.iter().filter(move |entry| entry.aggregate() == Some(kind));
     let describe = |fit: &Entry| {
@@ -314,6 +316,7 @@ impl Entry {
         }
     }
 
+    /// In nanoseconds.
     fn time_unit(&self) -> Result<f64, ReadError> {
         match self.time_unit.as_deref() {
             None | Some("ns") => Ok(1.0),

@@ -1,5 +1,5 @@
-//! Formats, one module each, from text to [`ForeignResults`](crate::ForeignResults). A new one is a module here, with its
-//! definition in [`ALL`].
+//! Formats, one module each, from text to [`ForeignResults`](crate::ForeignResults). A new one is a module here, with
+//! its definition in [`ALL`].
 
 use crate::format::Format;
 

@@ -1,8 +1,8 @@
-//! Parser of resctl-bench's `result.json`: a cell for each finished bench with figures of its own, and for each scenario of
-//! `protection`. A bench is one sample.
+//! Parser of resctl-bench's `result.json`: a cell for each finished bench with figures of its own, and for each
+//! scenario of `protection`. A bench is one sample.
 //!
-//! Results of `iocost-tune` and `iocost-qos` are values over vrates instead of single figures: `merge` reads the former, and
-//! nothing the latter.
+//! Results of `iocost-tune` and `iocost-qos` are values over vrates instead of single figures: `merge` reads the
+//! former, and nothing the latter.
 
 use std::collections::BTreeMap;
 
@@ -71,6 +71,7 @@ struct Storage {
     mem_usage: LenientNumber,
     #[serde(default)]
     mem_size: LenientNumber,
+    /// Latencies of reads, then of writes.
     #[serde(default)]
     iolat: Vec<Latencies>,
 }

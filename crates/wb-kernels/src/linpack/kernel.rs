@@ -5,9 +5,9 @@ use crate::Isa;
 /// The inner loops of one instruction set and the layout of their operands.
 #[derive(Clone, Copy)]
 pub(super) struct Kernels {
-    /// Of a tile: a sliver of A holds this many rows, column after column.
+    /// Rows of a tile: a sliver of A holds this many rows, column after column.
     pub(super) rows: usize,
-    /// Of a tile: a sliver of B holds this many columns, row after row.
+    /// Columns of a tile: a sliver of B holds this many columns, row after row.
     pub(super) cols: usize,
     /// Rows that are solved at once: a triangle is stored in groups of this many rows.
     pub(super) group: usize,

@@ -83,7 +83,7 @@ impl Workspace {
         }
     }
 
-    /// No thread may be in `solve`.
+    /// Prepares for the next matrix. No thread may be in `solve`.
     pub(super) fn reset(&self) {
         self.steps.iter().for_each(|step| step.ticket.store(0, Relaxed));
     }
@@ -174,6 +174,7 @@ impl ThreadWorkspace {
     }
 }
 
+/// Solves U·x = y in place for a small upper triangle.
 fn substitute_block(kernels: &Kernels, triangle: MatrixMut<'_>, y: &mut [f64]) {
     let mut rest = triangle;
     for col in (0..y.len()).rev() {

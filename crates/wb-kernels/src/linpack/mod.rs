@@ -3,7 +3,8 @@
 //! Only factoring and solving are timed; the system is generated before each repeat, and again after it to check the
 //! solution.
 //!
-//! Start with [`run`]; `lu` is the algorithm, `panel` and `factor` are its two steps, and the time is spent in `loops`.
+//! Start with [`run()`]; `lu` is the algorithm, `panel` and `factor` are its two steps, and the time is spent in
+//! `loops`.
 
 mod factor;
 mod kernel;
@@ -112,7 +113,7 @@ pub fn operations(n: usize) -> f64 {
     n * n * (2.0 / 3.0 * n + 1.5)
 }
 
-/// Bytes that [`run`] needs for a configuration, valid or not.
+/// Bytes that [`run()`] needs for a configuration, valid or not.
 #[must_use]
 pub fn required_bytes(config: &Config) -> u64 {
     let isa = config.isa.filter(|isa| isa.require().is_ok()).unwrap_or_else(Isa::widest);

@@ -1,6 +1,6 @@
 //! Ramspeed: the bandwidth of memory and caches, by simple passes over arrays of 64-bit words.
 //!
-//! [`run`] measures one operation over arrays that exceed the caches: copy (c = a), scale (c = 3a), add (c = a + b) or
+//! [`run()`] measures one operation over arrays that exceed the caches: copy (c = a), scale (c = 3a), add (c = a + b) or
 //! triad (c = a + 3b), on `i64` or `f64`, with ordinary or non-temporal stores. [`sweep`] reads or writes blocks of
 //! increasing size, which shows the cache hierarchy as a curve.
 //!

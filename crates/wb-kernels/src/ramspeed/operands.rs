@@ -6,6 +6,7 @@ const PERIODS: [usize; 2] = [4093, 4091];
 /// Consecutive words along which both operands count up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OperandRun {
+    /// Position of the first word.
     pub(super) at: usize,
     pub(super) words: usize,
     /// The values of both operands at the first word.

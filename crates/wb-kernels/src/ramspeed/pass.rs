@@ -81,6 +81,7 @@ mod op {
         )*};
     }
 
+    /// The factor of scale and triad.
     #[inline(always)]
     unsafe fn three<W: Words>() -> W {
         // SAFETY: the caller's promise.

@@ -122,6 +122,7 @@ impl Mode {
 }
 
 impl WordType {
+    /// The word that represents a small integer, of at most 31 bits.
     pub(super) fn word(self, number: u64) -> u64 {
         match self {
             Self::Integer => number,

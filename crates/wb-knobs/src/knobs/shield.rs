@@ -108,7 +108,8 @@ fn shielded_cpus(sys: &SysRoot, place: &CpusetMount) -> Option<String> {
     sys.text(format!("{}/{SHIELD}/cpuset.cpus", place.point())).ok()
 }
 
-/// Moves this process, and thereby its future children, to the shielded CPUs. Returns whether there is a shield.
+/// Moves this process, and thereby its future children, to the shielded CPUs. Returns whether there is a shield; fails
+/// if this process may not enter it.
 pub fn enter(sys: &SysRoot) -> std::io::Result<bool> {
     let Some(place) = CpusetMount::find(sys) else { return Ok(false) };
     let members = sys.path(format!("{}/{SHIELD}/cgroup.procs", place.point())).map_err(std::io::Error::other)?;

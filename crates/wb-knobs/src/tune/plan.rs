@@ -151,6 +151,7 @@ pub(super) struct PlannedKnob {
     pub(super) result: KnobResult,
     pub(super) target: KnobTarget,
     pub(super) knob: &'static dyn Knob,
+    /// Whether the user named the target.
     pub(super) named: bool,
     pub(super) writes: Vec<KnobWrite>,
 }
@@ -249,7 +250,7 @@ fn outcome(sys: &SysRoot, writes: &[KnobWrite]) -> Result<KnobOutcome, Unsupport
 
 pub(crate) enum WriteCheck {
     Same,
-    /// With the reason why it cannot be set, if that can be determined by reading.
+    /// Some state differs from the requested one; with the reason why it cannot be set, if reading can tell.
     Differs(Option<Refusal>),
 }
 

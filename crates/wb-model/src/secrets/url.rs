@@ -2,8 +2,8 @@
 
 use super::{MASK, mask_declared};
 
-/// Masks the passwords of URLs in a text with their users, and the declared secrets, and nothing else: for what people and
-/// programs write.
+/// Masks the passwords of URLs in a text with their users, and the declared secrets, and nothing else: for what people
+/// and programs write.
 pub fn mask_url_credentials(text: &str) -> String {
     mask_users_of_urls(&mask_declared(text), |user| user.contains(':'))
 }

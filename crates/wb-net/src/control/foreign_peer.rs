@@ -44,6 +44,7 @@ pub(super) const UPERF_HELLO: usize = 512;
 #[derive(Debug, Clone, Default)]
 pub(super) struct FirstBytes(Arc<Mutex<Vec<u8>>>);
 
+/// Bytes.
 const KEPT: usize = 64;
 
 impl FirstBytes {

@@ -65,6 +65,7 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
+    /// A reader of frames of at most `max_length` bytes
     pub fn new(max_length: usize) -> Self {
         Self { buffer: Vec::new(), max_length }
     }
@@ -126,6 +127,7 @@ pub struct FrameWriter {
 }
 
 impl FrameWriter {
+    /// A writer of frames of at most `max_length` bytes
     pub fn new(max_length: usize) -> Self {
         Self { buffer: Vec::new(), sent: 0, max_length }
     }

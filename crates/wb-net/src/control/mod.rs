@@ -2,7 +2,7 @@
 //! that prove knowledge of a token or of the private key to a pinned fingerprint.
 //!
 //! Until that proof a peer is untrusted: short frames, a deadline, few connections at once, and no answer that depends
-//! on a secret. This module knows nothing of workloads. Begin with [`connect`] and [`ControlListener`]; the steps from
+//! on a secret. This module knows nothing of workloads. Begin with [`connect()`] and [`ControlListener`]; the steps from
 //! a connection to a [`Channel`] are in `handshake.rs`, and why they are safe in `proof.rs` and `tls.rs`.
 
 mod channel;

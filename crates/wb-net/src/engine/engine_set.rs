@@ -34,7 +34,8 @@ pub(super) enum EngineSetInput {
 }
 
 impl EngineSet {
-    /// Starts the driver. Engines of this process accept on `ports`; `on_event` returns whether anybody still receives.
+    /// Starts the engines' driver thread. Engines of this process accept connections on `ports`; `on_event` gets the
+    /// events, and returns whether anybody still receives them.
     pub fn start(
         child: ChildCommandFactory,
         ports: Arc<DataPorts>,
@@ -260,13 +261,9 @@ impl EngineSetDriver {
     }
 
     fn total_progress(&self, time: Nanos) -> EngineProgress {
-        let all = self.members.iter().map(|member| member.progress);
-        all.fold(EngineProgress { time, ..EngineProgress::default() }, |sum, one| EngineProgress {
-            time,
-            sent: sum.sent + one.sent,
-            received: sum.received + one.received,
-            operations: sum.operations + one.operations,
-        })
+        let mut total = EngineProgress { time, ..EngineProgress::default() };
+        self.members.iter().for_each(|member| total.add(&member.progress));
+        total
     }
 
     fn collect_totals(&mut self, group: usize, strands: Vec<StrandTotals>) -> Option<Vec<StrandTotals>> {

@@ -35,6 +35,7 @@ pub(super) enum ExecutorCommand {
         group: usize,
         totals: Vec<StrandTotals>,
     },
+    /// Report the metrics and end.
     Report,
 }
 

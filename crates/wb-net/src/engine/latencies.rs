@@ -13,13 +13,9 @@ const CAPACITY: usize = 128;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LatencyKind {
     /// Messages of a flowop, given by its position in the transaction; each took this long.
-    Flowop {
-        flowop: u32,
-        messages: u32,
-    },
-    Round {
-        now: Nanos,
-    },
+    Flowop { flowop: u32, messages: u32 },
+    /// A round, which ended at `now`.
+    Round { now: Nanos },
 }
 
 /// A latency that is not recorded yet.

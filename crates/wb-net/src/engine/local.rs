@@ -33,7 +33,8 @@ impl Drop for LocalEngine {
 }
 
 impl LocalEngine {
-    /// Starts an engine that accepts connections on these ports. `on_event` returns whether anybody still receives.
+    /// Starts an engine that accepts connections on these ports. `on_event` gets the events, and returns whether
+    /// anybody still receives them.
     pub fn start(ports: Arc<DataPorts>, on_event: impl Fn(EngineEvent) -> bool + Send + 'static) -> io::Result<Self> {
         let (input, inputs) = channel();
         let executor_events = input.clone();
@@ -99,7 +100,8 @@ struct GroupState {
 
 impl GroupState {
     /// The time of a sample. Nothing that ends after the window is counted, and a window that is not cut short lasts to
-    /// its end, even with nothing left to do in it. A receiver of a number of datagrams waits in vain after the last.
+    /// its end, even with nothing left to do in it. A receiver of a number of datagrams waits in vain for others after
+    /// the last, so its time is that of the last.
     fn sample_time(&self, now: Nanos, counters: &LiveCounters, is_cut: bool) -> Nanos {
         match (self.end, counters.last_datagram()) {
             (Some(end), _) if self.is_window && self.running == 0 && !is_cut => end,

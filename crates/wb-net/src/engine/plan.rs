@@ -236,7 +236,7 @@ struct PlannedConnection {
     datagrams: bool,
 }
 
-/// In the order of the profile.
+/// The connections of a strand, in the order of the profile.
 struct PlannedConnections<'a> {
     hosts: &'a BTreeMap<String, u32>,
     named: BTreeMap<u32, PlannedConnection>,

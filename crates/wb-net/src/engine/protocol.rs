@@ -26,6 +26,7 @@ pub struct Assignment {
     /// The profile from the point of view of this side.
     pub profile: NetProfile,
     pub side: Side,
+    /// One range for each group.
     pub strands: Vec<Range<u32>>,
     /// The other hosts, by their names in the profile; on a server, the client alone.
     pub hosts: BTreeMap<String, HostSession>,
@@ -34,7 +35,8 @@ pub struct Assignment {
     pub settings: Settings,
 }
 
-/// Both ends of the control connection to a host, and the key by which data connections prove that they belong to it.
+/// The session with another host: both ends of its control connection, and the key by which data connections prove that
+/// they belong to the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSession {
     pub local: HostAddress,
@@ -111,6 +113,7 @@ pub enum EngineCommand {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum EngineEvent {
     Prepared {
+        /// Of the links that this side accepts.
         links: Vec<LinkAnnouncement>,
         executor: ExecutorKind,
     },
@@ -118,6 +121,7 @@ pub enum EngineEvent {
     Ready,
     Ended {
         group: usize,
+        /// Of the whole engine until then.
         progress: EngineProgress,
         strands: Vec<StrandTotals>,
     },
@@ -127,8 +131,10 @@ pub enum EngineEvent {
     },
     /// Heartbeat of the engine; the answer to [`EngineCommand::Heartbeat`].
     Heartbeat,
+    /// Totals so far.
     Progress(EngineProgress),
-    /// The same by strand, with [`Settings::strand_progress`]: while a transaction moves data, at its start and end.
+    /// The same by strand, if [`Settings::strand_progress`] is set: while a transaction moves data, and at its start
+    /// and end.
     StrandProgress(Vec<StrandProgress>),
     Raw(Vec<LatencyRecord>),
     Report(Box<EngineReport>),
@@ -168,6 +174,7 @@ pub struct ConnectionTotals {
     pub host: u32,
     /// Sequence number among the strand's connections to that host, from 1.
     pub ordinal: u32,
+    /// Whether `sent` and `received` count datagrams instead of bytes.
     pub datagrams: bool,
     pub sent: u64,
     pub received: u64,

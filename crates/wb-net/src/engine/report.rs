@@ -15,6 +15,7 @@ pub struct EngineReport {
     /// The report of each group, by index; empty for groups without strands in this engine.
     pub groups: Vec<GroupReport>,
     pub progress: Vec<EngineProgress>,
+    /// What the kernel counted during the run.
     pub network: NetworkCounters,
     /// Unexpected connections and datagrams that were dropped.
     pub rejected_connections: u64,
@@ -29,9 +30,7 @@ impl EngineReport {
             own.add(others);
         }
         for (own, others) in self.progress.iter_mut().zip(&other.progress) {
-            own.sent += others.sent;
-            own.received += others.received;
-            own.operations += others.operations;
+            own.add(others);
         }
         self.rejected_connections += other.rejected_connections;
         self.executor = self.executor.max(other.executor);
@@ -79,7 +78,17 @@ pub struct EngineProgress {
     /// Bytes in complete messages, like `received`.
     pub sent: u64,
     pub received: u64,
+    /// Executions of flowops.
     pub operations: u64,
+}
+
+impl EngineProgress {
+    /// Adds the totals of another engine; the time remains.
+    pub fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.operations += other.operations;
+    }
 }
 
 /// Totals of a strand since the start of the run, and the state of its connection.
@@ -88,10 +97,12 @@ pub struct StrandProgress {
     pub group: u32,
     pub transaction: u32,
     pub strand: u32,
+    /// On the engine's monotonic clock.
     pub time: Nanos,
     /// Bytes in complete messages, like `received`.
     pub sent: u64,
     pub received: u64,
+    /// Executions of flowops.
     pub operations: u64,
     pub datagrams: DatagramProgress,
     /// The connection that it opened last, if that is open.

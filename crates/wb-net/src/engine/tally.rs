@@ -44,6 +44,7 @@ pub struct FlowopTally {
     pub schedule: ScheduleTally,
     /// CPU time of the executions in nanoseconds, if it is measured.
     pub cpu: u64,
+    /// Performance counters over the executions; empty if none are measured.
     pub counters: Vec<u64>,
 }
 
@@ -266,6 +267,7 @@ impl Intervals {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrandTally {
     pub strand: u32,
+    /// Executions of flowops.
     pub operations: u64,
     pub rounds: u64,
     /// Bytes, like `received`.

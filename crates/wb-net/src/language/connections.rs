@@ -1,8 +1,8 @@
 //! Determines which connection each flowop of a group uses, in straight-line order.
 //!
-//! Every strand (a thread or process of a group, in uperf's words) has connections of its own. A flowop uses the one that
-//! its `conn` names, or the first open one without a name. Where the set of open connections depends on the run, as after
-//! a window of connects, this assumes more open connections rather than fewer, so that what it reports as
+//! Every strand (a thread or process of a group, in uperf's words) has connections of its own. A flowop uses the one
+//! that its `conn` names, or the first open one without a name. Where the set of open connections depends on the run,
+//! as after a window of connects, this assumes more open connections rather than fewer, so that what it reports as
 //! [`ConnectionUse::Closed`] certainly is.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,8 +13,9 @@ use super::profile::{Endpoint, Extent, Flowop, FlowopAction, Group, Transaction}
 pub(crate) enum ConnectionUse<'a> {
     None,
     Opens(&'a Endpoint),
+    /// The flowop uses or closes an open connection.
     Uses(&'a Endpoint),
-    /// It uses a connection that is not open; this was the last one, if any.
+    /// The flowop uses a connection that is not open; this was the last one, if any.
     Closed(Option<&'a Endpoint>),
 }
 

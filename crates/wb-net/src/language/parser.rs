@@ -12,6 +12,7 @@ use super::markup::scan_tags;
 use super::profile::NetProfile;
 use super::variables::Variables;
 
+/// Bytes.
 const MAX_FILE_SIZE: usize = 1024 * 1024;
 
 /// A profile that was parsed without errors.
@@ -23,7 +24,8 @@ pub struct ParsedProfile {
     pub variables: BTreeSet<String>,
 }
 
-/// Parses a profile in uperf 1.0.8's language, but reports all errors. One without a name gets the stem of its file.
+/// Parses a profile in the language of uperf 1.0.8, but reports all its errors. `source_name` is the name of its file;
+/// a profile without a name is named after the file's stem.
 pub fn parse(source_name: &str, text: &str, variables: &Variables) -> Result<ParsedProfile, ProfileDiagnostics> {
     if text.len() > MAX_FILE_SIZE {
         return Err(too_large_error(source_name));

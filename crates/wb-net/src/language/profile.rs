@@ -159,6 +159,7 @@ pub enum FlowopAction {
     ReceiveFiles(FileSizes),
     Think {
         duration: Duration,
+        /// Whether the CPU is kept busy meanwhile.
         busy: bool,
     },
     Nop,
@@ -184,6 +185,7 @@ pub struct Endpoint {
     pub port: Option<u16>,
     /// Send and receive buffer of the socket in bytes (`wndsz`); `None` for the kernel's automatic tuning.
     pub window: Option<u32>,
+    /// Sends small messages immediately (`tcp_nodelay`).
     pub no_delay: bool,
     /// TCP congestion control algorithm (`cc`).
     pub congestion: Option<String>,

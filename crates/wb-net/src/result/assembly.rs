@@ -98,8 +98,8 @@ fn failure_status(failure: RunFailure) -> RunStatus {
     }
 }
 
-/// A round that was open at the end of its window is noted from this age on, in nanoseconds, if it is twice as old as the
-/// longest round.
+/// A round that was open at the end of its window is noted from this age on, in nanoseconds, if it is twice as old as
+/// the longest round.
 const NOTABLE_PENDING: Nanos = 100_000_000;
 
 /// A group with the reports of both sides.
@@ -198,11 +198,11 @@ impl GroupData<'_> {
     /// Notes of what was lost or did not end: it has no latency, so the latencies do not show it.
     fn loss_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let DatagramTotals { client_sent, server_received, server_sent, client_received } = self.datagrams;
-        for (direction, sent, received) in
-            [("sent by the client", client_sent, server_received), ("sent by servers", server_sent, client_received)]
-        {
-            let lost = sent.saturating_sub(received);
+        let datagrams = self.datagrams;
+        for (direction, sent, lost) in [
+            ("sent by the client", datagrams.client_sent, datagrams.client_lost()),
+            ("sent by servers", datagrams.server_sent, datagrams.server_lost()),
+        ] {
             if lost > 0 {
                 let percent = lost as f64 / sent as f64 * 100.0;
                 let name = &self.group.name;
@@ -262,12 +262,11 @@ impl GroupData<'_> {
         };
         let (client_usage, client_connections) = used(&mut self.client.into_iter());
         let (server_usage, server_connections) = used(&mut self.servers.iter().copied());
-        let DatagramTotals { client_sent, server_received, server_sent, client_received } = self.datagrams;
         let datagrams = DatagramCounts {
-            client_sent,
-            client_lost: client_sent.saturating_sub(server_received),
-            server_sent,
-            server_lost: server_sent.saturating_sub(client_received),
+            client_sent: self.datagrams.client_sent,
+            client_lost: self.datagrams.client_lost(),
+            server_sent: self.datagrams.server_sent,
+            server_lost: self.datagrams.server_lost(),
         };
         GroupResult {
             name: self.group.name.clone(),
@@ -278,7 +277,7 @@ impl GroupData<'_> {
             server_usage,
             client_connections,
             server_connections,
-            datagrams: (client_sent + server_sent > 0).then_some(datagrams),
+            datagrams: (datagrams.client_sent + datagrams.server_sent > 0).then_some(datagrams),
             uncounted_bytes: self.uncounted_bytes,
             transactions: self
                 .group
@@ -443,9 +442,7 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
                 group.client.iter().flat_map(|client| &client.strands).map(|strand| strand.rounds).sum::<u64>();
         }
         moved.push(sides.map(|side| ByteTotals { client_seconds, ..side }));
-        let DatagramTotals { client_sent, server_received, server_sent, client_received } = group.datagrams;
-        totals.lost_datagrams +=
-            client_sent.saturating_sub(server_received) + server_sent.saturating_sub(client_received);
+        totals.lost_datagrams += group.datagrams.client_lost() + group.datagrams.server_lost();
     }
     totals.seconds = union_length(spans) as f64 / 1e9;
     let (mut received_rate, mut sent_rate) = (0.0, 0.0);

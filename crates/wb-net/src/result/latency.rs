@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::engine::hdr;
 use crate::engine::latency::LatencyHistogram;
 
-/// Whether the latencies must be read with the pending rounds: more than a hundredth. Every window interrupts some.
+/// Whether so many rounds are pending, more than a hundredth, that the latencies must be read with their number. Every
+/// window interrupts some.
 pub(super) fn is_notable_share(pending: u64, all: u64) -> bool {
     pending > all / 100
 }
@@ -97,7 +98,8 @@ impl LatencySummary {
         Some(Self { count, pending: 0, mean_ns, percentiles, histogram: hdr::encode(&histogram).ok()? })
     }
 
-    /// The ascending medians of the buckets in nanoseconds, with counts. Fails if the histogram, of a file, is invalid.
+    /// The recorded latencies in ascending order: the median of each bucket in nanoseconds, and its count. The
+    /// histogram may come from a file; an invalid one is an error.
     pub fn buckets(&self) -> Result<Vec<(u64, u64)>, String> {
         let histogram = hdr::decode(&self.histogram)?;
         let recorded = histogram.iter_recorded();

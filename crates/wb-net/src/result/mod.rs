@@ -290,6 +290,7 @@ pub struct ScheduledExecutions {
 }
 
 impl ScheduledExecutions {
+    /// As [`ScheduledRounds::describe_shortfall`].
     pub fn describe_shortfall(&self, flowop: &str) -> Option<String> {
         let Self { due, missed } = *self;
         latency::is_notable_share(missed, due).then(|| {

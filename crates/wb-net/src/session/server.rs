@@ -9,6 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::ROOT_CAUSE_WINDOW;
 use super::limits::SessionLimits;
 use crate::control::{Channel, ChannelReceiver, ChannelSender, ControlError, ControlListener};
 use crate::engine::clock;
@@ -134,10 +135,6 @@ impl SessionObserver<'_> {
         (self.on_event)(event(self.from));
     }
 }
-
-/// After a failure, how long to wait for a disconnect of the client that may have caused it. One that dies takes its
-/// connections with it: the reset of one of them may be noticed first.
-const ROOT_CAUSE_WINDOW: Duration = Duration::from_millis(500);
 
 impl Server {
     /// Serves until it is cancelled; then all sessions end.

@@ -13,6 +13,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hasher128, SipHasher24};
 
+/// Bytes of a cookie.
 pub(crate) const LENGTH: usize = BODY + 16;
 
 /// Length of the authenticated part, which the authentication code follows.
@@ -149,6 +150,7 @@ pub(crate) struct ReplayGuard {
 const MAX_MISSING: usize = 1 << 16;
 
 impl ReplayGuard {
+    /// Whether `attempt` is accepted: it is not too old, and has not arrived before.
     pub(crate) fn accept(&mut self, attempt: u32) -> bool {
         if attempt <= self.highest {
             return self.missing.remove(&attempt);

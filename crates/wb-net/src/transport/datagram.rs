@@ -6,7 +6,7 @@ use std::array;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::net::{MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, sendmmsg};
+use rustix::net::{MMsgHdr, SendAncillaryBuffer, sendmmsg};
 use socket2::Socket;
 
 use self::offload::SegmentationOffload;
@@ -28,7 +28,8 @@ impl DatagramSocket {
         Self { socket, offload: None }
     }
 
-    /// Creates one whose datagrams the kernel segments on sending (GSO) and coalesces on receiving (GRO).
+    /// Creates one whose datagrams the kernel segments on sending (GSO) and coalesces on receiving (GRO). Fails if the
+    /// kernel does not support it.
     pub fn with_offload(socket: Socket) -> io::Result<Self> {
         let offload = Some(Box::new(SegmentationOffload::enable(&socket)?));
         Ok(Self { socket, offload })
@@ -38,7 +39,7 @@ impl DatagramSocket {
 impl Transport for DatagramSocket {
     #[inline]
     fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
-        let flags = SendFlags::NOSIGNAL | if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+        let flags = message.send_flags();
         match &mut self.offload {
             Some(offload) => offload.send(&self.socket, bytes, flags).map(|()| bytes.len()),
             None => Ok(rustix::net::send(&self.socket, bytes, flags)?),
@@ -46,7 +47,7 @@ impl Transport for DatagramSocket {
     }
 
     fn send_many(&mut self, bytes: &[u8], size: usize, message: &Message) -> io::Result<usize> {
-        let flags = SendFlags::NOSIGNAL | if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+        let flags = message.send_flags();
         if let Some(offload) = &mut self.offload {
             return offload.send_many(&self.socket, bytes, size, flags);
         }
@@ -69,8 +70,7 @@ impl Transport for DatagramSocket {
         if let Some(offload) = &mut self.offload {
             return offload.receive(&self.socket, into);
         }
-        let flags = if message.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
-        Ok(rustix::net::recv(&self.socket, into, flags)?.0)
+        Ok(rustix::net::recv(&self.socket, into, message.receive_flags())?.0)
     }
 
     fn close(&mut self, _: CloseMode) -> io::Result<()> {

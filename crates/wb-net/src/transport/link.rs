@@ -306,7 +306,8 @@ impl LinkEnd {
         }
     }
 
-    /// Accepts the next connection, with its number on the other side; datagram sockets return their only one without.
+    /// Accepts the next connection, with its number among those that the other side opened; for datagram sockets,
+    /// returns the only one, without a number.
     pub fn accept(&mut self) -> io::Result<(Box<dyn Transport>, Option<u32>)> {
         match &mut self.sockets {
             EndSockets::Listening(listener) => {

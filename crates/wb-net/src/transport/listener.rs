@@ -131,8 +131,8 @@ impl Listener {
     }
 }
 
-/// Maximum number of unverified connections of a listener; beyond it, the oldest is closed. Where the queue of a listening
-/// socket overflows, as many lose their cookie, which is sent again after a retransmission timeout.
+/// Maximum number of unverified connections of a listener; beyond it, the oldest is closed. Where the queue of a
+/// listening socket overflows, as many lose their cookie, which is sent again after a retransmission timeout.
 const MAX_UNVERIFIED: usize = 8192;
 
 /// The blocking listening socket of one strand.
@@ -210,13 +210,7 @@ impl ExclusiveListener {
         poll(&mut watched, None)?;
         let mut ready = watched.iter().map(|watched| !watched.revents().is_empty()).collect::<VecDeque<_>>();
         let is_waiting = ready.pop_front().unwrap_or(false);
-        for is_ready in ready {
-            let Some(mut connection) = self.unverified.pop_front() else { break };
-            match if is_ready { connection.receive() } else { CookieStatus::Incomplete } {
-                CookieStatus::Incomplete => self.unverified.push_back(connection),
-                status => self.conclude(connection, status),
-            }
-        }
+        self.receive_cookies(ready);
         if is_waiting { self.accept_next() } else { Ok(()) }
     }
 
@@ -228,9 +222,14 @@ impl ExclusiveListener {
             poll(&mut watched, Some(&now)).is_ok_and(|ready| ready > 0)
         };
         while is_ready(&self.listener) && self.accept_next().is_ok() {}
-        for _ in 0..self.unverified.len() {
+        self.receive_cookies(std::iter::repeat_n(true, self.unverified.len()));
+    }
+
+    /// Receives from the unverified connections that are ready, oldest first; incomplete ones keep their order.
+    fn receive_cookies(&mut self, ready: impl IntoIterator<Item = bool>) {
+        for is_ready in ready {
             let Some(mut connection) = self.unverified.pop_front() else { break };
-            match connection.receive() {
+            match if is_ready { connection.receive() } else { CookieStatus::Incomplete } {
                 CookieStatus::Incomplete => self.unverified.push_back(connection),
                 status => self.conclude(connection, status),
             }

@@ -32,6 +32,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::FileExt;
 
+use rustix::net::{RecvFlags, SendFlags};
+
 use crate::engine::clock::Nanos;
 use crate::language::Message;
 pub use info::{ConnectionInfo, InfoKind};
@@ -77,6 +79,7 @@ pub trait Transport: Send {
         self.send(&chunk[..read], message)
     }
 
+    /// After `WouldBlock`.
     fn wait_condition(&self, intent: Intent) -> WaitCondition {
         let interest = match intent {
             Intent::Send => Interest::Writable,
@@ -104,6 +107,19 @@ pub trait Transport: Send {
     }
 }
 
+impl Message {
+    #[inline]
+    fn send_flags(&self) -> SendFlags {
+        // No SIGPIPE: a lost peer is an ordinary error.
+        SendFlags::NOSIGNAL | if self.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() }
+    }
+
+    #[inline]
+    fn receive_flags(&self) -> RecvFlags {
+        if self.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() }
+    }
+}
+
 /// Bytes of a file that are read at once where the kernel cannot send the file itself.
 const FILE_CHUNK: usize = 1 << 16;
 
@@ -119,6 +135,7 @@ pub(crate) fn is_pending(error: &io::Error) -> bool {
         || matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EALREADY))
 }
 
+/// How one side closes a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseMode {
     /// It ends its direction, and waits until the other side has closed: by then that has read everything.

@@ -8,7 +8,7 @@ mod sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::SendFlags;
 use socket2::Socket;
 
 use super::{CloseMode, Transport, cookie, sockopt, stream};
@@ -78,7 +78,7 @@ fn name_option(option: &str, result: Result<(), rustix::io::Errno>) -> io::Resul
 
 impl Transport for Association {
     fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
-        let flags = SendFlags::NOSIGNAL | if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+        let flags = message.send_flags();
         let part = &bytes[..bytes.len().min(MAX_MESSAGE)];
         let options = &message.sctp;
         if options.stream.is_none() && !options.unordered && options.partial.is_none() {
@@ -95,8 +95,7 @@ impl Transport for Association {
     }
 
     fn receive(&mut self, into: &mut [u8], message: &Message) -> io::Result<usize> {
-        let flags = if message.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
-        Ok(rustix::net::recv(&self.socket, into, flags)?.0)
+        Ok(rustix::net::recv(&self.socket, into, message.receive_flags())?.0)
     }
 
     fn establish(&mut self) -> io::Result<()> {

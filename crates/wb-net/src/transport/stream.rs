@@ -97,8 +97,7 @@ impl UnsentCookie {
 impl Transport for StreamSocket {
     #[inline]
     fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
-        // No SIGPIPE: a lost peer is an ordinary error.
-        let flags = SendFlags::NOSIGNAL | if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+        let flags = message.send_flags();
         if self.cookie.is_some() {
             return self.send_with_cookie(bytes, flags);
         }
@@ -113,10 +112,9 @@ impl Transport for StreamSocket {
         if self.cookie.is_some() {
             self.send_cookie(SendFlags::empty())?;
         }
-        let flags = if message.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
         Ok(match message.call {
             SyscallFamily::Vectored => rustix::io::readv(&self.socket, &mut [IoSliceMut::new(into)])?,
-            _ => rustix::net::recv(&self.socket, into, flags)?.0,
+            _ => rustix::net::recv(&self.socket, into, message.receive_flags())?.0,
         })
     }
 

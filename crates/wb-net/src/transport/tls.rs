@@ -135,9 +135,9 @@ impl Tls {
 
 impl Transport for Tls {
     fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
-        let flags = if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() };
+        let flags = message.send_flags();
         if matches!(self.encryption, Encryption::Kernel) {
-            return Ok(rustix::net::send(&self.socket, bytes, flags | SendFlags::NOSIGNAL)?);
+            return Ok(rustix::net::send(&self.socket, bytes, flags)?);
         }
         self.send_records(flags)?;
         let Encryption::Userspace(records) = &mut self.encryption else { return Ok(0) };
@@ -152,23 +152,19 @@ impl Transport for Tls {
         if !self.handshake_done {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        let (mut send, mut receive) = (SendFlags::empty(), RecvFlags::empty());
-        if message.non_blocking {
-            (send, receive) = (SendFlags::DONTWAIT, RecvFlags::DONTWAIT);
-        }
-        match self.send_records(send) {
+        match self.send_records(message.send_flags()) {
             Err(error) if !would_block(&error) => return Err(error),
             _ => {}
         }
         let Encryption::Userspace(records) = &mut self.encryption else {
-            return ktls::receive(&self.socket, into, receive);
+            return ktls::receive(&self.socket, into, message.receive_flags());
         };
         loop {
             let moved = records.decrypt(into)?;
             if moved > 0 || records.closed {
                 return Ok(moved);
             }
-            match rustix::net::recv(&self.socket, records.receive_buffer(), receive)?.0 {
+            match rustix::net::recv(&self.socket, records.receive_buffer(), message.receive_flags())?.0 {
                 0 => return Err(truncated_error()),
                 count => records.commit_received(count),
             }

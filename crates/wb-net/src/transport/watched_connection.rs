@@ -21,6 +21,7 @@ pub struct ConnectionSnapshot {
     /// Bytes, like `receive_buffer`.
     pub send_buffer: u64,
     pub receive_buffer: u64,
+    /// `None` if the connection is not of TCP, or the kernel does not report it.
     pub tcp: Option<TcpSnapshot>,
 }
 
@@ -30,6 +31,7 @@ pub struct TcpSnapshot {
     pub congestion: String,
     /// Maximum segment size in bytes.
     pub mss: u64,
+    /// Segments so far.
     pub retransmits: u64,
     /// Congestion window in bytes.
     pub congestion_window: u64,
@@ -57,6 +59,7 @@ impl WatchedConnection {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// `None` if no connection is open.
     pub fn snapshot(&self) -> Option<ConnectionSnapshot> {
         let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (descriptor, kind) = watched.as_ref()?;

@@ -4,12 +4,13 @@ mod rendezvous;
 mod study;
 
 use wb_agent::ExitReason;
-use wb_model::{Nanos, Sha256};
+use wb_agent::signal::SIGTERM;
+use wb_model::Sha256;
 use wb_peers::{Dialect, EndpointCommand};
 
 use super::ceiling::CeilingServer;
 use super::cell::{PeersCell, ProcessLaunch, Side};
-use super::endpoint::{EndpointProcess, SIGTERM, is_regular_end, listen_host, placement};
+use super::endpoint::{EXIT_LIMIT, EndpointProcess, is_regular_end, listen_host, placement};
 use super::failure::FailureKind;
 use super::sample::{LISTENER, record_listener_output, traffic_name};
 use super::traffic::{InterfaceBytes, Traffic};
@@ -23,8 +24,6 @@ const ADDRESS_KEY: &str = "listener_multiaddr";
 /// Seconds that the suites pass to their programs, which transfer fixed bytes.
 const SUITE_DURATION: &str = "20";
 const KEY_DIGITS: usize = 8;
-/// Time limit of a listener to exit after SIGTERM.
-const EXIT_LIMIT: Nanos = Nanos(5_000_000_000);
 
 /// Distinguishes the keys of a cell in the redis: the first digits of the SHA-256 of its name and a newline.
 fn test_key(cell: &PeersCell) -> String {

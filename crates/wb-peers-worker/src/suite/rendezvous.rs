@@ -1,11 +1,11 @@
 //! The redis through which endpoints of libp2p's suites find each other: a private server for one sample.
 
 use wb_agent::Command;
+use wb_agent::signal::SIGTERM;
 use wb_model::Nanos;
 use wb_test::port::{find_free_port, wait_for_listener};
 use wb_test::{Failure, RunningService, WorkerContext};
 
-use crate::endpoint::SIGTERM;
 use crate::failure::FailureKind;
 
 /// Time limit for the server to listen, and to exit.

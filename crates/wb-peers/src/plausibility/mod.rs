@@ -36,11 +36,17 @@ impl fmt::Display for Implausibility {
 /// A rule for the figures of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
+    /// Upload and download of one cell have similar rates.
     Asymmetry,
+    /// No rate exceeds what a baseline reaches.
     Ceiling,
+    /// A figure has the magnitude of its unit.
     Unit,
+    /// Samples do not end at a time limit.
     TimeLimit,
+    /// Samples are not multiples of the step of a clock.
     Resolution,
+    /// A transfer lasts longer than the opening of its window.
     SlowStart,
 }
 

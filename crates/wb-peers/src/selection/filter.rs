@@ -89,6 +89,7 @@ impl Filter {
 struct Expansion<'a> {
     matrix: &'a Matrix,
     universe: &'a [&'a str],
+    /// The aliases that are being expanded.
     path: Vec<String>,
 }
 

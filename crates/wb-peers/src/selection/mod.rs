@@ -97,6 +97,7 @@ impl Decision<'_> {
         }
     }
 
+    /// Whether both endpoints are baselines.
     pub fn is_baseline(&self) -> bool {
         match self {
             Self::In(cell) | Self::Out(cell, _) => cell.is_baseline,

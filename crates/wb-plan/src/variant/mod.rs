@@ -30,6 +30,7 @@ use crate::{Catalog, Cell, Request, Sampling, Selection, SpannedParam};
 pub struct Variant {
     /// Also the serial of its cells.
     pub name: TestName,
+    /// The argument as given, secrets included.
     pub text: String,
     pub settings: Vec<VariantSetting>,
 }
@@ -96,6 +97,7 @@ impl Variant {
         Ok(changed)
     }
 
+    /// The argument with its secrets masked.
     pub fn masked_text(&self) -> String {
         mask_argument(&self.text)
     }

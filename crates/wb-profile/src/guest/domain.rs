@@ -30,7 +30,7 @@ pub(crate) struct DomainSpec<'a> {
     /// The file on the host for the output of the guest's serial console.
     pub(crate) console: &'a str,
     pub(crate) mac: &'a str,
-    /// None if the host has no huge pages.
+    /// Size of the host's huge pages in KiB; none if it has none.
     pub(crate) hugepage_kb: Option<u64>,
     pub(crate) uses_huge_pages: bool,
 }

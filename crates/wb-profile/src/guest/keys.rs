@@ -21,6 +21,7 @@ pub(crate) struct GuestSshKeys {
 }
 
 pub(crate) struct HostKey {
+    /// In sshd's format.
     pub(crate) private: String,
     pub(crate) public: String,
 }
@@ -41,6 +42,7 @@ impl GuestSshKeys {
         Ok(Self { folder, agent, public })
     }
 
+    /// Ends the agent, which removes the folder.
     pub(crate) async fn close(self) -> Result<(), WorkerError> {
         self.agent.close().await
     }

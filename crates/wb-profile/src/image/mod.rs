@@ -2,7 +2,7 @@
 //!
 //! [`ImageSpec`] is the image that a user requests, [`prepare()`] prepares it on a host as a [`BaseImage`], and
 //! [`SeedConfig`] is the volume that configures a guest. All images are stored in one folder of the host, which
-//! [`cache`](mod@cache) lists and empties.
+//! [`mod@cache`] lists and empties.
 
 pub mod cache;
 pub mod catalog;

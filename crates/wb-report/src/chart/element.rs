@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::xml_chars::is_allowed;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Element {
     name: &'static str,
@@ -103,7 +105,7 @@ fn escape(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             '>' => f.write_str("&gt;")?,
             '&' => f.write_str("&amp;")?,
             '"' => f.write_str("&quot;")?,
-            c if c.is_control() => f.write_str(" ")?,
+            c if c.is_control() || !is_allowed(c) => f.write_str(" ")?,
             c => write!(f, "{c}")?,
         }
     }
@@ -139,9 +141,9 @@ mod tests {
     #[test]
     fn texts_and_attributes_are_escaped() {
         let element =
-            Element::text("end", (1.0, 2.04), "<b>&\u{1b}").with_attribute("class", "a\"b").with_title("x < y");
+            Element::text("end", (1.0, 2.04), "<b>&\u{1b}\u{ffff}").with_attribute("class", "a\"b").with_title("x < y");
         let expected =
-            r#"<text x="1" y="2" text-anchor="end" class="a&quot;b">&lt;b&gt;&amp; <title>x &lt; y</title></text>"#;
+            r#"<text x="1" y="2" text-anchor="end" class="a&quot;b">&lt;b&gt;&amp;  <title>x &lt; y</title></text>"#;
         assert_eq!(element.to_string(), expected);
     }
 

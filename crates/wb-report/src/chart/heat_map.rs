@@ -30,6 +30,7 @@ pub enum HeatHue {
 #[derive(Debug, Clone)]
 pub struct HeatPanel {
     pub title: String,
+    /// By row and column.
     pub cells: Vec<Vec<HeatCell>>,
 }
 
@@ -40,11 +41,13 @@ pub enum HeatCell {
         value: f64,
         tooltip: String,
     },
+    /// Not measured.
     Missing {
         /// `fail` or `invalid`.
         word: &'static str,
         tooltip: String,
     },
+    /// There is no such pair.
     Absent,
 }
 

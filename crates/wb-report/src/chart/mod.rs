@@ -2,8 +2,8 @@
 //!
 //! The charts do not use plotters (evaluated: 0.3 with its SVG backend). It writes colours into the shapes and rounds
 //! positions to whole pixels, so that charts cannot adapt to a dark page; it has no classes, accessible titles and
-//! descriptions, or tooltips. A chart is drawn for each width instead of being scaled, so that its text stays readable
-//! on a phone.
+//! descriptions, or tooltips. The few shapes needed here fit in one short file. A chart is drawn for each width instead
+//! of being scaled, so that its text stays readable on a phone.
 //!
 //! Start with [`Chart`] and [`svg`].
 
@@ -79,7 +79,7 @@ pub fn svg(chart: &dyn Chart, width: f64) -> String {
     format!("{}\n", root.with_children([style, background, name.with_attribute("class", "name"), body]))
 }
 
-/// Margin around a chart in a file, in pixels. [`NAME`] is the height of its title.
+/// Margin around a chart in a file, in pixels. [`TITLE_HEIGHT`] is the height of its title.
 const MARGIN: f64 = 16.0;
 const TITLE_HEIGHT: f64 = 26.0;
 

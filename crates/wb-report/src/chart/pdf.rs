@@ -15,6 +15,7 @@ use super::{Chart, svg};
 /// A4 in points.
 const PAGE: (f32, f32) = (595.0, 842.0);
 const MARGIN: f32 = 36.0;
+/// Charts side by side.
 const COLUMNS: usize = 2;
 const GAP: f32 = 12.0;
 /// Width in pixels for which a chart is drawn.

@@ -23,6 +23,7 @@ impl RatioEstimate {
 
 pub(crate) struct RatioBars {
     scale: Scale,
+    /// The range of negligible ratios.
     equivalent: (f64, f64),
 }
 

@@ -74,6 +74,7 @@ impl Scale {
         Self { kind: ScaleKind::Log, ..Self::linear_between(unit, low, high.max(low * 2.0)) }
     }
 
+    /// Sets the pixels to which the ends of the domain are mapped.
     pub(crate) fn with_range(mut self, from: f64, to: f64) -> Self {
         (self.from, self.to) = (from, to);
         self

@@ -34,7 +34,9 @@ const UPPER: f64 = 92.0;
 const GAP: f64 = 15.0;
 const LOWER: f64 = 30.0;
 const LABELS: f64 = 17.0;
+/// Minimum width for the name of a build.
 const NAME: f64 = 58.0;
+/// Of a box or bar.
 const MAX_WIDTH: f64 = 18.0;
 
 impl Chart for TrendChart {

@@ -6,8 +6,8 @@ use wb_compare::{CheckId, Statistic};
 use wb_model::{Class, Direction};
 
 use super::figures::{
-    difference, doubting_aspect, format_signed, format_value_difference, magnitude, shown_interval, side_figures,
-    value_difference,
+    difference, doubting_aspect, format_signed_percent, format_value_difference, magnitude, shown_interval,
+    side_figures, value_difference,
 };
 use super::short_names::short_name;
 use crate::phrasing::join_names;
@@ -276,14 +276,15 @@ fn describe_interval(check: &CheckResult) -> String {
             format!(" ({near} to {}{of})", amount(&far_amount, far_unit, word))
         }
         None => {
-            format!(" ({} to {} %{of})", format_signed((ends[0] - 1.0) * 100.0), format_signed((ends[1] - 1.0) * 100.0))
+            let [low, high] = ends.map(format_signed_percent);
+            format!(" ({low} to {high} %{of})")
         }
     }
 }
 
 pub(super) fn describe_signed_interval(check: &CheckResult) -> String {
-    let percent = |ratio: f64| format_signed((ratio - 1.0) * 100.0);
-    interval_of(check).map_or_else(String::new, |[low, high]| format!(" ({} to {} %)", percent(low), percent(high)))
+    let ends = interval_of(check).map(|ends| ends.map(format_signed_percent));
+    ends.map_or_else(String::new, |[low, high]| format!(" ({low} to {high} %)"))
 }
 
 fn opposite(word: &str) -> Option<&'static str> {
@@ -301,13 +302,7 @@ fn describe_doubt(check: &CheckResult) -> String {
     let statistics = check.statistics.as_ref().filter(|_| check.final_verdict == FinalVerdict::Unconfirmed);
     let doubting = statistics.and_then(doubting_aspect);
     let describe = |aspect: &AspectSummary| {
-        let amount = match aspect.ratio.map(|ratio| (ratio, ratio.max(1.0 / ratio))) {
-            None => "worse".to_owned(),
-            Some((_, factor)) if factor.is_infinite() => "zero".to_owned(),
-            Some((_, factor)) if factor >= LARGE_FACTOR => format!("worse by a factor of {}", format_factor(factor)),
-            Some((ratio, _)) => format!("{} % worse", format_size((ratio - 1.0) * 100.0)),
-        };
-        format!(", but its {} may be {amount},", aspect.aspect)
+        format!(", but its {} may be {},", aspect.aspect, describe_ratio(aspect.ratio, "worse"))
     };
     doubting.map(describe).unwrap_or_default()
 }
@@ -317,15 +312,22 @@ fn describe_contrary(check: &CheckResult) -> String {
     let statistics = check.statistics.as_ref().filter(|_| check.final_verdict.is_worse() && is_statistical(check));
     let aspects = statistics.map(|statistics| &statistics.aspects[..]).unwrap_or_default();
     let better = aspects.iter().filter(|aspect| aspect.alone.is_better() && aspect.certainty >= Certainty::Samples);
-    let describe = |aspect: &AspectSummary| match aspect.ratio.map(|ratio| (ratio, ratio.max(1.0 / ratio))) {
-        None => format!("its {} is better", aspect.aspect),
-        Some((_, factor)) if factor >= LARGE_FACTOR => {
-            format!("its {} is better by a factor of {}", aspect.aspect, format_factor(factor))
-        }
-        Some((ratio, _)) => format!("its {} is {} % better", aspect.aspect, format_size((ratio - 1.0) * 100.0)),
-    };
+    let describe =
+        |aspect: &AspectSummary| format!("its {} is {}", aspect.aspect, describe_ratio(aspect.ratio, "better"));
     let better: Vec<String> = better.map(describe).collect();
     if better.is_empty() { String::new() } else { format!(", although {},", join_names(&better)) }
+}
+
+/// `25.5 % better`, or `better by a factor of 2.50` if the factor is large; the word alone without a finite ratio.
+fn describe_ratio(ratio: Option<f64>, word: &str) -> String {
+    match ratio.filter(|ratio| ratio.is_finite()) {
+        None => word.to_owned(),
+        Some(0.0) => "zero".to_owned(),
+        Some(ratio) if ratio.max(1.0 / ratio) >= LARGE_FACTOR => {
+            format!("{word} by a factor of {}", format_factor(ratio.max(1.0 / ratio)))
+        }
+        Some(ratio) => format!("{} % {word}", format_size((ratio - 1.0) * 100.0)),
+    }
 }
 
 pub(super) fn is_statistical(check: &CheckResult) -> bool {
@@ -400,5 +402,19 @@ pub(super) fn is_worse_by_estimate(check: &CheckResult) -> Option<bool> {
         (_, difference) if is_p99(check) => Some(difference > 0.0),
         (Direction::Higher, difference) => Some(difference < 0.0),
         (Direction::Lower, difference) => Some(difference > 0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ratio_is_described_without_infinite_figures() {
+        let ratios = [None, Some(f64::INFINITY), Some(0.0), Some(0.4), Some(0.745), Some(1.255), Some(3.0)];
+        let described = ratios.map(|ratio| describe_ratio(ratio, "better"));
+        let factors = ["better by a factor of 2.50", "25.5 % better", "25.5 % better", "better by a factor of 3.00"];
+        assert_eq!(described[..3], ["better", "better", "zero"]);
+        assert_eq!(described[3..], factors);
     }
 }

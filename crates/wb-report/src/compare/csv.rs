@@ -401,7 +401,7 @@ fn aspect_rows(check: &CheckResult, divisor: f64) -> Vec<AspectRow> {
 
 struct AspectRow {
     name: &'static str,
-    /// What the estimate and its intervals are of.
+    /// What the estimate and its intervals are: a ratio or a difference.
     quantity: &'static str,
     estimate: Option<f64>,
     /// By the samples, widened, and with the noise between runs.

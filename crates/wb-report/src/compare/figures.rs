@@ -82,6 +82,11 @@ pub(super) fn format_signed(value: f64) -> String {
     if text == "-0.00" { "+0.00".to_owned() } else { text }
 }
 
+/// Formats the difference of a ratio from 1 in percent, with sign and without unit.
+pub(super) fn format_signed_percent(ratio: f64) -> String {
+    format_signed((ratio - 1.0) * 100.0)
+}
+
 /// The unit of a statistic's differences: percentage points for standard deviations, which are percentages.
 fn difference_unit(statistic: Statistic) -> &'static str {
     match statistic {
@@ -122,6 +127,7 @@ pub(super) fn side_figures(check: &CheckResult) -> [String; 2] {
     numbers.map(|number| number.map_or_else(|| NO_VALUE.to_owned(), |number| common.format(number)))
 }
 
+/// With up to six digits.
 pub(super) fn format_value(value: Option<f64>) -> String {
     let Some(value) = value else { return NO_VALUE.to_owned() };
     let digits = match value.abs() {
@@ -308,6 +314,7 @@ fn incomparable_reason(check: &CheckResult) -> Option<String> {
 
 struct Explanation {
     difference: String,
+    /// Of the difference; or the tolerance.
     certainty: String,
     remarks: String,
 }
@@ -411,8 +418,7 @@ pub(super) fn shown_interval<T>(decided: FinalVerdict, by_samples: Option<T>, by
 
 /// The ends of an interval of a ratio, in percent with sign.
 pub(super) fn describe_interval(interval: ConfidenceInterval) -> String {
-    let percent = |ratio: f64| format_signed((ratio - 1.0) * 100.0);
-    format!("[{}, {}]", percent(interval.low), percent(interval.high))
+    format!("[{}, {}]", format_signed_percent(interval.low), format_signed_percent(interval.high))
 }
 
 /// The numbers of samples and, if there are several, of runs.
@@ -432,7 +438,7 @@ pub(super) fn describe_counts(counts: &ObservationCounts) -> String {
 fn describe_other_aspects(check: &CheckResult, statistics: &StatisticalSummary) -> String {
     let differing =
         statistics.aspects.iter().filter(|aspect| aspect.certainty != Certainty::None || aspect.seems_worse);
-    let shown = statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect);
+    let shown = statistics.decisive_aspect();
     let is_other = |aspect: &&AspectSummary| {
         let (interval, estimate) = match (statistics.value_difference, aspect.value_difference) {
             (Some(shown), Some(it)) => (shown.interval, Some(it.estimate)),
@@ -466,7 +472,7 @@ fn describe_other_aspects(check: &CheckResult, statistics: &StatisticalSummary) 
 
 /// The aspect that may be worse by its estimate, and keeps a shown one that is better from being confirmed.
 pub(super) fn doubting_aspect(statistics: &StatisticalSummary) -> Option<&AspectSummary> {
-    let shown = statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect)?;
+    let shown = statistics.decisive_aspect()?;
     statistics.aspects.iter().find(|aspect| aspect.seems_worse).filter(|_| shown.alone.is_better())
 }
 
@@ -501,7 +507,7 @@ fn describe_median_ratio(statistics: &StatisticalSummary) -> String {
 /// Why an interval that seems to decide does not: equal by it but for dependence, or without 0 %.
 fn describe_correction(check: &CheckResult, statistics: &StatisticalSummary) -> String {
     let decided = check.final_verdict;
-    let shown = statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect);
+    let shown = statistics.decisive_aspect();
     if decided == FinalVerdict::Inconclusive && statistics.equal_if_independent {
         let of_values = shown.and_then(|aspect| aspect.value_difference?.widened_interval);
         let of_values = of_values.map(|interval| describe_value_interval(check, interval));

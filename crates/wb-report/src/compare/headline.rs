@@ -12,7 +12,7 @@ use super::change_size::{
     is_worse_by_failures_alone,
 };
 use super::failures::describe_undecisive_failures;
-use super::figures::{difference, format_signed, magnitude};
+use super::figures::{difference, format_signed, format_signed_percent, magnitude};
 use super::lines::revealing_groups;
 use super::parts::describe_parts;
 use super::short_names::{cell_id, short_cell_name, short_location, short_name};
@@ -188,7 +188,7 @@ fn describe_single_values(changed: &[&CheckResult]) -> String {
 /// `; new is slower in all of them by estimates of 2.8 to 3.2 %, within the threshold`, of checks that differ
 /// significantly but are equal by the threshold: a loss that is small everywhere must not read as none.
 fn describe_certain_equal(judged: &str, equal: &[&CheckResult]) -> String {
-    let is_certain = |check: &CheckResult| shown_aspect(check).is_some_and(|it| it.certainty >= Certainty::Samples);
+    let is_certain = |check: &CheckResult| decisive_aspect(check).is_some_and(|it| it.certainty >= Certainty::Samples);
     let certain = |worse: bool| -> Vec<&CheckResult> {
         let of_direction = equal.iter().copied().filter(|check| is_worse_by_estimate(check) == Some(worse));
         of_direction.filter(|check| is_statistical(check) && is_certain(check)).collect()
@@ -206,7 +206,7 @@ fn describe_certain_equal(judged: &str, equal: &[&CheckResult]) -> String {
     let all = [certain(true), certain(false)];
     // Whether the next runs show it, too, is another question.
     let is_of_runs =
-        all.iter().flatten().all(|check| shown_aspect(check).is_some_and(|it| it.certainty == Certainty::Runs));
+        all.iter().flatten().all(|check| decisive_aspect(check).is_some_and(|it| it.certainty == Certainty::Runs));
     let between = if is_of_runs { "" } else { " between these runs" };
     let parts: Vec<String> = all.into_iter().filter_map(describe).collect();
     if parts.is_empty() {
@@ -216,9 +216,8 @@ fn describe_certain_equal(judged: &str, equal: &[&CheckResult]) -> String {
     }
 }
 
-fn shown_aspect(check: &CheckResult) -> Option<&AspectSummary> {
-    let statistics = check.statistics.as_ref()?;
-    statistics.aspects.iter().find(|aspect| Some(aspect.aspect) == statistics.aspect)
+fn decisive_aspect(check: &CheckResult) -> Option<&AspectSummary> {
+    check.statistics.as_ref()?.decisive_aspect()
 }
 
 /// Joins the phrases on regressions, improvements and failures; a phrase may end with the comma of an insertion.
@@ -257,9 +256,9 @@ fn describe_failing_inconclusive<'a>(
 }
 
 fn describe_widened_interval(check: &CheckResult) -> String {
-    let percent = |ratio: f64| format_signed((ratio - 1.0) * 100.0);
-    let widened = shown_aspect(check).and_then(|aspect| aspect.widened_interval);
-    let ends = widened.map(|it| format!(" ({} to {} %)", percent(it.low), percent(it.high)));
+    let widened = decisive_aspect(check).and_then(|aspect| aspect.widened_interval);
+    let ends =
+        widened.map(|it| format!(" ({} to {} %)", format_signed_percent(it.low), format_signed_percent(it.high)));
     format!("the interval widened for samples that may depend on each other{}", ends.unwrap_or_default())
 }
 

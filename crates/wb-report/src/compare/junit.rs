@@ -11,6 +11,7 @@ use wb_model::escape_bidi_controls;
 
 use super::figures::{describe_error, explain_check, explain_group};
 use super::threshold_range::ThresholdRange;
+use crate::xml_chars::replace_forbidden;
 
 struct TestCase<'a> {
     /// The class by which reports of continuous integration are sorted.
@@ -90,14 +91,9 @@ pub fn junit(outcome: &ComparisonResult, fail_on: FailOn) -> io::Result<String> 
         Ok(())
     })?;
     let body = String::from_utf8(writer.into_inner()).map_err(io::Error::other)?;
-    let body = body.replace(|character| !is_allowed(character), "\u{fffd}");
+    let body = replace_forbidden(&body);
     let body = escape_bidi_controls(&body);
     Ok(format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{body}\n"))
-}
-
-/// Whether XML 1.0 (section 2.2, Char) allows a character, escaped or not: most control characters are not.
-fn is_allowed(character: char) -> bool {
-    matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..)
 }
 
 /// Class and name of an identifier of run-perf: `PROFILE/TEST/SERIAL:./CASE/CLASS` and `METRIC.mean`.

@@ -10,7 +10,7 @@ use crate::text::{Style, Table, figure_columns, figure_row};
 pub fn model_text(model: &ToleranceModel, style: Style) -> String {
     let mut table = Table::new(&figure_columns("", &["average", "from", "to", "score of a value"]));
     for (id, entry) in &model.entries {
-        let range = model.tolerance.and_then(|tolerance| entry.range(tolerance));
+        let range = model.tolerance.and_then(|tolerance| entry.equation.range(tolerance));
         let equation = format!("{:.6e} · value {:+.6}", entry.equation.slope, entry.equation.intercept);
         let figures = [
             format_value(entry.average),

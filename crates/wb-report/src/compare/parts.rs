@@ -10,6 +10,7 @@ use super::headline::{count_checks, describe_sides};
 
 const MAX_PARTS: usize = 4;
 
+/// How a part compares with the reference, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PartRank {
     Worse,
@@ -21,8 +22,10 @@ enum PartRank {
 
 struct Part<'a> {
     name: &'a str,
+    /// In the plan.
     position: usize,
     rank: PartRank,
+    /// The largest difference.
     size: f64,
     checks: Vec<&'a CheckResult>,
 }

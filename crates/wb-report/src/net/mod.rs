@@ -1,5 +1,5 @@
-//! Renders network runs: results for the terminal ([`result_text`], [`preset`], [`combinations`]), progress lines
-//! ([`progress`]), and XML ([`xml`]).
+//! Renders network runs: results for the terminal ([`result_text`], [`mod@preset`], [`mod@combinations`]), progress
+//! lines ([`progress`]), and XML ([`xml`]).
 //!
 //! All figures are from the [`RunResult`]; a missing one is a dash.
 
@@ -31,9 +31,11 @@ pub use preset::preset;
 pub struct ResultSections {
     /// Groups, with the resource usage of their strands and their connections.
     pub groups: bool,
+    /// Strands.
     pub threads: bool,
     pub transactions: bool,
     pub flowops: bool,
+    /// Counters of network interfaces.
     pub netstat: bool,
     /// Percentiles per interval.
     pub nested: bool,

@@ -6,6 +6,8 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use wb_net::result::{LatencySummary, RunResult, RunStatus, Totals};
 
+use crate::xml_chars::replace_forbidden;
+
 pub fn xml(results: &[RunResult]) -> io::Result<String> {
     let mut file = XmlWriter(Writer::new_with_indent(Vec::new(), b' ', 1));
     file.0.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
@@ -159,11 +161,6 @@ fn start_tag<'a>(name: &'a str, attributes: &Attributes) -> BytesStart<'a> {
     let mut start = BytesStart::new(name);
     attributes.iter().for_each(|(name, value)| start.push_attribute((*name, replace_forbidden(value).as_str())));
     start
-}
-
-fn replace_forbidden(text: &str) -> String {
-    let is_allowed = |c: char| !c.is_control() || matches!(c, '\t' | '\n' | '\r');
-    text.chars().map(|c| if is_allowed(c) && !matches!(c, '\u{fffe}' | '\u{ffff}') { c } else { '\u{fffd}' }).collect()
 }
 
 fn outcome_attributes(outcome: &RunStatus) -> (&'static str, Option<&str>) {

@@ -1,8 +1,8 @@
 //! Results of a matrix of implementations: the files of libp2p's performance suites, and a report of our own.
 //!
-//! [`MatrixResults`] is what a measured matrix consists of. [`yaml`], [`markdown`] and [`page`] write `results.yaml`,
-//! `results.md` and `results.html` in the suites' shape, [`charts`] draws heat maps and box plots, [`result_files`]
-//! renders all of them.
+//! [`MatrixResults`] is what a measured matrix consists of. [`mod@yaml`], [`mod@markdown`] and [`mod@page`] write
+//! `results.yaml`, `results.md` and `results.html` in the suites' shape, [`charts`] draws heat maps and box plots,
+//! [`result_files`] renders all of them.
 
 pub mod charts;
 mod display;

@@ -61,8 +61,13 @@ pub struct MatrixCell {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellStatus {
     Pass,
+    /// The cell ended without figures.
     Fail(AttemptOutcome),
-    Invalid { gate: Gate, figures: String },
+    /// The figures are impossible: the check `gate` failed.
+    Invalid {
+        gate: Gate,
+        figures: String,
+    },
 }
 
 /// The cells beside which a baseline is shown.
@@ -91,7 +96,7 @@ pub struct ScenarioSamples {
     pub are_medians: bool,
     /// Bytes of an iteration, in both directions; 0 if unknown.
     pub bytes: u64,
-    /// CPU time of the dialers in all iterations, in seconds.
+    /// CPU time of the dialers in all iterations, in seconds; `None` if unknown.
     pub cpu_seconds: Option<f64>,
 }
 
@@ -135,10 +140,12 @@ impl MatrixCell {
         self.scenarios.get(scenario).filter(|_| self.status == CellStatus::Pass)
     }
 
+    /// One value of each sample; `None` unless the cell passed.
     pub(super) fn samples(&self, scenario: &Scenario) -> Option<Samples> {
         Samples::new(&self.counted(scenario)?.samples).ok()
     }
 
+    /// `None` unless the cell passed.
     pub(super) fn iterations(&self, scenario: &Scenario) -> Option<Samples> {
         Samples::new(&self.counted(scenario)?.values).ok()
     }

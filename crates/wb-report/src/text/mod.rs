@@ -1,4 +1,4 @@
-//! Terminal output of a study: [`summary`] with one line per cell, and [`format`] with all details.
+//! Terminal output of a study: [`mod@summary`] with one line per cell, and [`mod@format`] with all details.
 
 mod definitions;
 mod format;

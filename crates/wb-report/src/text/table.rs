@@ -1,8 +1,8 @@
 //! Renders tables for the terminal.
 //!
-//! This does not use comfy-table (evaluated: 8.0) because that lacks headings that span the columns of a group,
-//! continuing a table that is too wide below, with its first column repeated, instead of wrapping figures, and colour
-//! without a terminal library.
+//! This does not use comfy-table (evaluated: 8.0) because that lacks three features: headings that span the columns of
+//! a group; continuing a table that is too wide below, with its first column repeated, instead of wrapping figures; and
+//! colour without a terminal library.
 
 use super::Style;
 use super::wrap::{longest_part, sanitize, width, wrap};
@@ -13,9 +13,12 @@ pub enum Tone {
     #[default]
     Plain,
     Strong,
+    /// Secondary text.
     Quiet,
     Good,
+    /// Needs attention.
     Doubtful,
+    /// A bad or missing result.
     Bad,
 }
 

@@ -3,6 +3,7 @@
 use unicode_width::UnicodeWidthChar;
 use wb_model::escape_bidi_controls;
 
+/// In columns.
 pub(super) fn width(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
@@ -14,6 +15,7 @@ pub(super) fn sanitize(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { replacement(c) } else { c }).collect()
 }
 
+/// The width in columns of the longest part without a line break opportunity.
 pub(super) fn longest_part(text: &str) -> usize {
     unbreakable_parts(text, usize::MAX).iter().map(|piece| width(piece.trim_end())).max().unwrap_or(0)
 }

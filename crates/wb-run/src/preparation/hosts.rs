@@ -18,8 +18,9 @@ use crate::{PooledWorker, RunError, WorkerPool};
 
 pub struct HostSetup<'a> {
     pub script: &'a Script,
+    /// Time limit of the script.
     pub limit: Nanos,
-    /// None without a reboot.
+    /// Time limit of a reboot after the script; none without a reboot.
     pub reboot: Option<Nanos>,
 }
 

@@ -149,4 +149,5 @@ fn exclude_worker(
     pool.remove(name, reason);
 }
 
+/// With the reasons.
 pub type ExcludedHosts = BTreeMap<WorkerName, String>;

@@ -90,6 +90,7 @@ impl DecidingMetric {
         Some(Self { endpoints, prior, runs: runs.collect() })
     }
 
+    /// None if the endpoints do not differ.
     pub(super) fn ends(&self) -> Option<Ends<'_>> {
         Ends::new([&self.endpoints[0], &self.endpoints[1]], self.prior)
     }

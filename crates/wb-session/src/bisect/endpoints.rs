@@ -14,8 +14,8 @@ use crate::definitions::study_in_memory;
 use crate::error::SessionError;
 use crate::event::EventSink;
 
-/// Compares the bad endpoint with the good one, by statistics whatever wrote their results: the variation between the runs
-/// of each, or what runs are assumed to differ where both are single values.
+/// Compares the bad endpoint with the good one, by statistics whatever wrote their results: the variation between the
+/// runs of each, or what runs are assumed to differ where both are single values.
 pub(super) fn compare(
     folder: &BisectionFolder,
     config: &BisectionConfig,

@@ -62,7 +62,7 @@ pub(crate) enum ProfileFailurePolicy {
 
 impl ConnectedHosts {
     /// Applies a profile to all hosts at the same time. A host that fails causes a warning as long as there are others;
-    /// if none is left, `unmet` decides.
+    /// if the profile can be applied to none, `unmet` decides whether that is an error.
     pub(crate) async fn apply_profile(
         &self,
         named: &NamedProfile,

@@ -184,7 +184,7 @@ fn evaluate(
                 spec: variant.masked_text(),
                 values: metrics.iter().map(|metric| counted_values(cell, &metric.metric)).collect(),
                 measured_rounds: measured_rounds(cell),
-                attempts: round_attempts(cell),
+                attempts: round_attempts(cell.attempts.iter().map(|attempt| (attempt.purpose, &attempt.outcome))),
                 disturbed: disturbed_count(cell, metrics),
                 failures: AttemptCounts {
                     failed: cell.failures.failed as u32,

@@ -71,17 +71,19 @@ pub(super) fn measured_rounds(cell: &CellResult) -> BTreeSet<u32> {
 }
 
 /// The attempts of a cell in the rounds in which it had its turn.
-pub(super) fn round_attempts(cell: &CellResult) -> VariantAttempts {
-    let turns = cell.attempts.iter().filter(|attempt| takes_turn(attempt.purpose, &attempt.outcome));
-    let warm_ups = cell.attempts.iter().filter(|attempt| attempt.purpose == AttemptPurpose::WarmUp);
+pub(super) fn round_attempts<'a>(
+    attempts: impl Iterator<Item = (AttemptPurpose, &'a AttemptOutcome)> + Clone,
+) -> VariantAttempts {
+    let turns = attempts.clone().filter(|(purpose, outcome)| takes_turn(*purpose, outcome));
+    let warm_ups = attempts.filter(|(purpose, _)| *purpose == AttemptPurpose::WarmUp);
     VariantAttempts {
-        warm_ups: count_warm_ups(warm_ups.map(|attempt| &attempt.outcome)),
-        ..VariantAttempts::of_rounds(turns.map(|attempt| !attempt.outcome.is_completed()))
+        warm_ups: count_warm_ups(warm_ups.map(|(_, outcome)| outcome)),
+        ..VariantAttempts::of_rounds(turns.map(|(_, outcome)| !outcome.is_completed()))
     }
 }
 
 /// Counts attempts at warm-ups. One that the user ended is repeated.
-pub(super) fn count_warm_ups<'a>(outcomes: impl Iterator<Item = &'a AttemptOutcome>) -> AttemptCounts {
+fn count_warm_ups<'a>(outcomes: impl Iterator<Item = &'a AttemptOutcome>) -> AttemptCounts {
     let ended = outcomes.filter(|outcome| **outcome != AttemptOutcome::Cancelled);
     let one = |outcome: &AttemptOutcome| AttemptCounts { failed: u32::from(!outcome.is_completed()), attempts: 1 };
     ended.map(one).fold(AttemptCounts::default(), std::ops::Add::add)

@@ -5,12 +5,12 @@ use std::sync::OnceLock;
 
 use wb_compare::experiment::{ComparedMetric, attempt_rounds, blocks_by_round, left_behind};
 use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, SequentialTest, StoppingState, VariantAttempts};
-use wb_model::{AttemptPurpose, Case, CellId, pluralize};
+use wb_model::{AttemptOutcome, AttemptPurpose, Case, CellId, pluralize};
 use wb_plan::Sampling;
 use wb_run::StoppingDecision;
 use wb_run::active_cell::{ActiveCell, NextStep};
 
-use super::criterion::{count_warm_ups, takes_turn};
+use super::criterion::{round_attempts, takes_turn};
 
 /// Stops the sampling of variants as soon as their comparisons are decided. All cases are measured in rounds and are one
 /// family, so that each decision depends on the samples of all of them.
@@ -121,7 +121,7 @@ impl AbStoppingRule {
 
 impl<'a> ActiveCase<'a> {
     fn new(cells: Vec<&'a ActiveCell>, metrics: &'a [ComparedMetric], sampling: &Sampling) -> Self {
-        let attempts: Vec<VariantAttempts> = cells.iter().map(|cell| round_attempts(cell)).collect();
+        let attempts: Vec<VariantAttempts> = cells.iter().map(|cell| round_attempts(outcomes(cell))).collect();
         let left_behind = left_behind(&attempts.iter().map(|attempts| attempts.rounds).collect::<Vec<_>>());
         let variant = |(index, (cell, attempts)): (usize, (&'a ActiveCell, VariantAttempts))| {
             let name = &cell.planned.id.serial;
@@ -179,23 +179,16 @@ impl<'a> ActiveCase<'a> {
     }
 }
 
+fn outcomes(cell: &ActiveCell) -> impl Iterator<Item = (AttemptPurpose, &AttemptOutcome)> + Clone {
+    cell.evaluated.iter().map(|evaluated| (evaluated.attempt.ended.purpose, &evaluated.attempt.ended.outcome))
+}
+
 /// For each attempt of a cell, whether it takes its turn in a round.
 fn turns(cell: &ActiveCell) -> impl Iterator<Item = bool> {
-    let attempts = cell.evaluated.iter().map(|evaluated| &evaluated.attempt.ended);
-    attempts.map(|ended| takes_turn(ended.purpose, &ended.outcome))
+    outcomes(cell).map(|(purpose, outcome)| takes_turn(purpose, outcome))
 }
 
-/// The attempts of a cell in the rounds in which it had its turn.
-fn round_attempts(cell: &ActiveCell) -> VariantAttempts {
-    let in_rounds = turns(cell).zip(&cell.evaluated).filter(|(takes_turn, _)| *takes_turn);
-    let warm_ups = cell.evaluated.iter().map(|evaluated| &evaluated.attempt.ended);
-    let warm_ups = warm_ups.filter(|ended| ended.purpose == AttemptPurpose::WarmUp);
-    VariantAttempts {
-        warm_ups: count_warm_ups(warm_ups.map(|ended| &ended.outcome)),
-        ..VariantAttempts::of_rounds(in_rounds.map(|(_, evaluated)| !evaluated.attempt.ended.outcome.is_completed()))
-    }
-}
-
+/// The valid values of a metric, with their rounds.
 fn counted_values(cell: &ActiveCell, metric: &ComparedMetric) -> Vec<(u32, f64)> {
     let Some(metric) = cell.definition.metrics.iter().find(|own| own.key() == metric.metric) else { return Vec::new() };
     let by_round = attempt_rounds(turns(cell)).zip(&cell.evaluated);

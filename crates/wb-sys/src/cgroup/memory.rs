@@ -51,8 +51,8 @@ pub struct LimitedGroup {
 }
 
 impl LimitedGroup {
-    /// Creates a group with a limit in bytes, without swap. Fails if no hierarchy has a memory controller for new
-    /// groups.
+    /// Creates a group with a limit in bytes, which swap is not part of. Fails if no hierarchy has a memory controller
+    /// for new groups.
     pub fn create(root: &SysRoot, name: &str, limit: u64) -> io::Result<Self> {
         let mut outcome =
             Err(io::Error::new(io::ErrorKind::Unsupported, "no memory controller for new control groups"));

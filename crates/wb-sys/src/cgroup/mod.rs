@@ -237,6 +237,7 @@ impl Cgroup {
     }
 }
 
+/// Parses `cpu.stat` of version 2 (microseconds), or `cpuacct.usage` of version 1, into nanoseconds.
 fn parse_cpu(kind: CgroupVersion, text: &str) -> Option<u64> {
     match kind {
         CgroupVersion::V1 => text.trim().parse().ok(),

@@ -24,6 +24,7 @@ pub struct Board {
 /// Paths at which distributions install the list of PCI vendors and devices.
 const PCI_IDS: [&str; 3] = ["/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids", "/usr/share/pci.ids"];
 
+/// A PCI class code.
 const HOST_BRIDGE: &str = "0x0600";
 
 /// Placeholders in DMI fields that the vendor did not fill in.

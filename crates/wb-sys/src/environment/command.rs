@@ -18,6 +18,7 @@ const MAX_OUTPUT: u64 = 8 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoOutput {
+    /// The program cannot be started or read.
     NotRun,
     /// It did not end in time, and was killed with its children.
     TimedOut,

@@ -51,6 +51,7 @@ impl Kernel {
     }
 }
 
+/// The state of each vulnerability of the hardware, in the words of the kernel.
 pub fn mitigations(root: &SysRoot) -> BTreeMap<String, String> {
     let folder = "/sys/devices/system/cpu/vulnerabilities";
     let names = root.list(folder).unwrap_or_default().into_iter();

@@ -64,7 +64,8 @@ fn tool(root: &SysRoot, name: &str, arguments: &[String]) -> Option<ToolVersion>
     Some(tool)
 }
 
-/// A query for a program's version, valid for the same file: whoever changes it changes the time of its status.
+/// A query for a program's version, valid as long as the file is the same: whoever changes the file changes the time of
+/// its status.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Query {
     path: PathBuf,

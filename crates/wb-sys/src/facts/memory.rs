@@ -8,7 +8,8 @@ pub fn total(root: &SysRoot) -> Bytes {
     size(root, "/proc/meminfo", "MemTotal")
 }
 
-/// A single node has all of the system's memory: its own `meminfo` may still grow where it is initialised lazily.
+/// A single node has all of the system's memory: its own `meminfo` may still grow where the kernel initialises memory
+/// lazily.
 pub fn node_total(root: &SysRoot, node: u32) -> Bytes {
     if root.numbered_entries("/sys/devices/system/node", "node").len() == 1 {
         return total(root);

@@ -9,6 +9,7 @@ pub struct MountInfo<'a> {
     pub root: &'a str,
     pub point: &'a str,
     pub options: &'a str,
+    /// The type of the file system.
     pub kind: &'a str,
     /// The source: a device, an address or a name.
     pub source: &'a str,

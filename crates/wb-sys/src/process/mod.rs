@@ -1,7 +1,7 @@
 //! Processes: launched with an exact placement, verified while they run, and always cleaned up.
 //!
-//! Start with [`launch`] (placement between fork and exec, suspended or running), then [`effective_placement`] (the
-//! effective placement), [`exit_time`] (the end time), [`reap`] (exit status and resource usage) and [`tree`]
+//! Start with [`launch()`] (placement between fork and exec, suspended or running), then [`effective_placement`] (the
+//! effective placement), [`exit_time`] (the end time), [`reap()`] (exit status and resource usage) and [`tree`]
 //! (descendants, to find and kill them).
 
 pub mod effective_placement;

@@ -44,7 +44,8 @@ impl ProcessStat {
     }
 }
 
-/// Parses a line of `/proc/PID/stat` (proc_pid_stat(5)). The name in it may contain any character, including parentheses and spaces.
+/// Parses a line of `/proc/PID/stat` (proc_pid_stat(5)). The name in it may contain any character, including
+/// parentheses and spaces.
 pub fn parse_stat(text: &str) -> Option<ProcessStat> {
     let (pid, rest) = text.split_once(" (")?;
     let (name, rest) = rest.rsplit_once(") ")?;

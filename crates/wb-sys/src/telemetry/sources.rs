@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use crate::SysRoot;
 use crate::environment::block;
 
+/// Maximum number of bytes read of a `/proc` file.
 const MAX_FILE_SIZE: usize = 4 << 20;
 
 /// An open counter file, whose content is generated at every read.

@@ -120,8 +120,8 @@ fn public_copy(lock: &Path) -> PathBuf {
     lock.with_file_name("holder")
 }
 
-/// Acquires the lock, or returns its holder. The lock is inherited by the commands that are started with its file. Where
-/// only such commands of an ended holder are left, they are killed first.
+/// Acquires the lock, or returns its holder. The lock is inherited by the commands that are started with its file.
+/// Where only such commands of an ended holder are left, they are killed first.
 pub(super) fn acquire(path: &Path, subcommand: &str) -> io::Result<Result<File, Option<LockHolder>>> {
     let (own, start) = (LockRecord::new(subcommand), Instant::now());
     loop {
@@ -174,9 +174,9 @@ fn is_command(pid: u32, lock: &fs::Metadata) -> bool {
     fs::metadata(format!("/proc/{pid}/fd/0")).is_ok_and(|input| is_same_file(&input, lock))
 }
 
-/// Kills processes with their groups and descendants. `list` returns all processes of the machine and the ids of those that
-/// are to be killed; processes of `spared_group` are not killed for their group alone: it is that of a dead holder, which a
-/// command may not have left yet.
+/// Kills processes with their groups and descendants. `list` returns all processes of the machine and the ids of those
+/// that are to be killed; processes of `spared_group` are not killed for their group alone: it is that of a dead
+/// holder, which a command may not have left yet.
 fn kill_with_relatives(
     spared_group: u32,
     list: impl Fn() -> io::Result<(Vec<ProcessStat>, BTreeSet<u32>)>,

@@ -1,5 +1,5 @@
-//! Agent for the integration tests: stands in for `weighbridge-agent agent`, and for `weighbridge-agent exec`, which runs the
-//! kernels and the loads of contention tests.
+//! Agent for the integration tests: stands in for `weighbridge-agent agent`, and for `weighbridge-agent exec`, which
+//! runs the kernels and the loads of contention tests.
 
 #![forbid(unsafe_code)]
 

@@ -290,8 +290,7 @@ pub(crate) async fn out_of_memory(worker: &Worker) {
         SliceSettings { memory_max: Some(Bytes(64 * MIB)), swap_max: Some(Bytes(0)), ..SliceSettings::default() };
     preparation.slices = vec![(Slice::Workload, limits)];
     let prepared = PreparedWorker::new(worker, &preparation).await.unwrap();
-    let hog = serde_json::json!({ "max-bytes": 256 * MIB });
-    let killed = storage::run_sizing(&prepared, "memory-hog", &hog).await.unwrap_err();
+    let killed = storage::probe_available_memory(&prepared).await.unwrap_err();
     assert!(matches!(killed, ContentionError::OutOfMemory { .. }), "{killed}");
     prepared.finish().await.unwrap();
 }

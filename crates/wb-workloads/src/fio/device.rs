@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
 use rustix::fs::OFlags;
+use wb_agent::signal::SIGKILL;
 use wb_agent::{EntryKind, OutputStream, Process, WorkerError};
 use wb_model::Nanos;
 use wb_sys::proc::mountinfo::{self, MountInfo};
@@ -24,6 +25,7 @@ pub(super) struct DeviceNode {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TargetDevice {
+    /// The device itself, and its partitions.
     pub nodes: Vec<DeviceNode>,
     /// In bytes.
     pub size: u64,
@@ -94,6 +96,7 @@ pub(super) async fn open_exclusively(context: &WorkerContext, path: &str) -> Res
     Err(Failure::refused(reason))
 }
 
+/// What the process that holds a device prints once it does.
 const HELD: &str = "held";
 
 /// Opens a block device exclusively, as the kernel does for what is mounted, until the process is killed. Fails if the
@@ -109,7 +112,6 @@ pub fn hold(path: &str) -> io::Result<Infallible> {
 }
 
 pub(super) async fn release(holder: Process) -> Result<(), Failure> {
-    const SIGKILL: i32 = 9;
     holder.signal(SIGKILL).await?;
     holder.wait(None).await?;
     Ok(())

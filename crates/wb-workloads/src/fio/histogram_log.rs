@@ -55,8 +55,8 @@ fn truncate(field: &str) -> String {
     field.trim().chars().take(20).collect()
 }
 
-/// Merges the logs of all jobs of a group into a histogram for each kind of operation and `interval_ms`. Each log comes
-/// with its job's group; groups follow one another.
+/// Merges the logs of all jobs of a group into one histogram per kind of operation and interval of `interval_ms`. Each
+/// log comes with its job's group; groups follow one another.
 pub fn merge_by_interval(
     logs: &[(u32, Vec<HistogramInterval>)],
     interval_ms: u64,

@@ -93,7 +93,7 @@ pub struct FioJob {
     pub fsync: u32,
     /// The same for fdatasync.
     pub fdatasync: u32,
-    /// For each job and kind; 0: no limit.
+    /// For each job and kind of operation; 0: no limit.
     pub rate_iops: u32,
     pub runtime: Nanos,
     /// Warm-up before the measured time.
@@ -103,11 +103,13 @@ pub struct FioJob {
     pub ioengine: String,
     /// Operations in flight per job.
     pub iodepth: u32,
+    /// Jobs per target.
     pub numjobs: u32,
     /// Maximum interval of the histograms over time.
     pub histogram_interval: Nanos,
     /// Options by which the engine connects to a server; empty if it opens the targets itself.
     pub connection: Vec<(&'static str, String)>,
+    /// Paths of files and devices.
     pub targets: Vec<String>,
 }
 
@@ -143,6 +145,7 @@ impl FioJob {
         Nanos(rounds.saturating_mul(self.runtime.0.saturating_add(self.ramptime.0)).saturating_add(START))
     }
 
+    /// Options of the job file, without those of a target.
     pub fn options(&self) -> Vec<(&'static str, String)> {
         let flag = |on: bool| u8::from(on).to_string();
         let mut options = vec![

@@ -1,4 +1,5 @@
-//! Effects of a user's job file on what does not belong to the test. It then runs only with `allow-destroy=true`.
+//! What a user's job file may change or destroy that does not belong to the test. If there is any, the file runs only
+//! with `allow-destroy=true`.
 
 use super::job::TestType;
 use super::job_file_settings::parse_pattern;

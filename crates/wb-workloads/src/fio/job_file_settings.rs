@@ -62,6 +62,7 @@ const SIZE_RANGES: [&str; 3] = ["bsrange", "bssplit", "bs_unaligned"];
 enum Setting {
     /// `$@` in every job.
     Parameter,
+    /// The same value in every job.
     Value(ParamValue),
     /// Not one value, with what the file has instead.
     Other(String),

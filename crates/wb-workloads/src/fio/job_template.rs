@@ -10,8 +10,8 @@ use wb_test::Failure;
 
 use super::job::{FioJob, escape_path};
 
-/// Options that only determine what fio reports: the test needs its own histogram logs and percentiles, with jobs
-/// apart, and reads and writes of each.
+/// Options that only determine what fio reports: the test needs its own histogram logs and percentiles, for each job
+/// apart, and for reads and writes apart.
 const REPORTING_OPTIONS: [&str; 10] = [
     "per_job_logs",
     "write_hist_log",
@@ -208,6 +208,7 @@ impl Section<'_> {
     }
 }
 
+/// The one name that is used here of an option with several.
 pub(super) fn option_name(name: &str) -> &str {
     match name {
         "readwrite" => "rw",

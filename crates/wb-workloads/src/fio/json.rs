@@ -1,5 +1,5 @@
-//! fio's JSON (`--output-format=json` and `json+`), as far as it is used: complete for the test `fio`
-//! ([`super::report`]), and of any version and with any gap for reports that others measured. fio 2 has latencies in
+//! fio's JSON (`--output-format=json` and `json+`), as far as it is used: of the test `fio`, which wants all of it
+//! ([`super::report`]), and of reports that others measured, of any version and with any gap. fio 2 has latencies in
 //! microseconds, with other names.
 
 use std::collections::BTreeMap;
@@ -29,6 +29,7 @@ impl FioReport {
     }
 }
 
+/// Report of one job, or of a group of jobs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct JobReport {
@@ -62,12 +63,13 @@ pub struct JobReport {
     pub job_runtime: LenientNumber,
     /// Operations in flight at which the job met `latency_target`.
     pub latency_depth: LenientNumber,
-    /// Microseconds that most operations had to stay within; 0 without the option.
+    /// Latency in microseconds that most operations had to stay within; 0 without the option.
     pub latency_target: LenientNumber,
     /// The steady state that was to end the job (`steadystate`).
     pub steadystate: Option<SteadyState>,
 }
 
+/// Whether a job ended because its figures no longer changed.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct SteadyState {

@@ -44,6 +44,7 @@ pub struct Fio;
 pub struct Prepared {
     targets: Vec<FioTarget>,
     template: Option<String>,
+    /// Recorded by the first sample.
     sysinfo: Vec<CollectorOutput>,
 }
 

@@ -57,7 +57,7 @@ pub struct OperationReport {
     /// Operations that transferred less than requested.
     pub short_ios: u64,
     pub drop_ios: u64,
-    /// Submission; without operations where an engine submits and completes in one call.
+    /// Time of the submission; of no operations where an engine submits and completes in one call.
     pub slat_ns: LatencyReport,
     /// From submission to completion.
     pub clat_ns: LatencyReport,
@@ -71,6 +71,7 @@ pub struct SyncReport {
     pub lat_ns: LatencyReport,
 }
 
+/// In nanoseconds.
 #[derive(Debug, Clone)]
 pub struct LatencyReport {
     pub max: f64,
@@ -211,6 +212,7 @@ fn count(name: &str, of: LenientNumber) -> Result<u64, String> {
     ((0.0..=LIMIT).contains(&number) && number.fract() == 0.0).then_some(number as u64).ok_or_else(|| invalid(name))
 }
 
+/// A count that fio did not always have.
 fn optional_count(name: &str, of: LenientNumber) -> Result<u64, String> {
     of.0.map_or(Ok(0), |_| count(name, of))
 }

@@ -92,6 +92,7 @@ pub async fn check_engine(context: &WorkerContext, ioengine: &str) -> Result<(),
     Ok(())
 }
 
+/// How to get a fio with an engine that distributions often omit.
 fn engine_hint(ioengine: &str) -> Option<&'static str> {
     match ioengine {
         "nbd" => Some("build fio with libnbd (Debian's package libnbd-dev)"),

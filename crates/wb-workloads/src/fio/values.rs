@@ -187,6 +187,7 @@ fn set_latency_of_all<'a>(
     }
 }
 
+/// Over the operations of all jobs; `None` if there were none.
 fn mean<'a>(all: impl Iterator<Item = &'a LatencyReport>) -> Option<f64> {
     let (count, sum) = all.fold((0.0, 0.0), |(count, sum), latency| {
         (count + latency.count as f64, sum + latency.mean * latency.count as f64)

@@ -30,6 +30,7 @@ pub trait ExportTest: Send + Sync + 'static {
     const NAME: &'static str;
     /// What it measures, in one line.
     const SUMMARY: &'static str;
+    /// fio's engine that connects to the export.
     const ENGINE: &'static str;
 
     fn server_programs() -> Vec<Requirement>;

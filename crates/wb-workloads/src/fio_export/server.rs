@@ -1,5 +1,6 @@
 //! The server of an export, its target, and its socket in a private folder.
 
+use wb_agent::signal::SIGTERM;
 use wb_agent::{Command, OutputStream, Scratch};
 use wb_model::Nanos;
 use wb_test::{Attempt, Failure, RunningService, WorkerContext};
@@ -22,6 +23,7 @@ pub struct ExportPaths<'a> {
 #[derive(Debug)]
 pub struct ServerCommand {
     pub argv: Vec<String>,
+    /// A command that succeeds once the server is ready.
     pub probe: Vec<String>,
 }
 
@@ -79,7 +81,6 @@ impl RunningExport {
 
     /// Stops the server, and removes the socket, and the target if it is a scratch file.
     pub(super) async fn stop(self) -> Result<(), Failure> {
-        const SIGTERM: i32 = 15;
         self.server.signal(SIGTERM).await?;
         self.server.wait(Some(SERVER_TIMEOUT)).await?;
         self.target.remove().await?;

@@ -151,8 +151,7 @@ fn max_or_nan(a: f64, b: f64) -> f64 {
 }
 
 fn process_seconds(artefacts: &Artefacts, name: &str) -> Result<f64, Rejection> {
-    let process: serde_json::Value = artefacts.json(&format!("{name}.process.json"))?;
-    let seconds = process.get("elapsed-seconds").and_then(serde_json::Value::as_f64);
+    let seconds = artefacts.process_seconds(name)?;
     seconds.ok_or_else(|| Rejection::output(format!("missing `elapsed-seconds` in {name}.process.json")))
 }
 

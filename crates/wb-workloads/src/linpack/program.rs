@@ -17,6 +17,7 @@ const OUTPUT_NAME: &str = "linpack";
 const LDD: &str = "ldd.txt";
 /// Artefact with the path of the BLAS that the program uses, with symbolic links resolved.
 const BLAS: &str = "blas.txt";
+/// Artefact with the requested number of solutions.
 const SOLUTIONS: &str = "solutions.json";
 const HPCC_OUTPUT: &str = "hpccoutf.txt";
 const LININPUT: &str = "linpack.input";

@@ -12,19 +12,12 @@ pub struct SideNodes {
 impl SideNodes {
     /// Placements of server and client on one worker: the requested one, restricted to the CPUs of their nodes.
     pub fn placements(self, requested: &Placement, facts: &Facts) -> Result<(Placement, Placement), String> {
-        Ok((self.server(requested, facts)?, self.client(requested, facts)?))
-    }
-
-    pub fn server(self, requested: &Placement, facts: &Facts) -> Result<Placement, String> {
-        place_on_node(self.server, requested, facts)
-    }
-
-    pub fn client(self, requested: &Placement, facts: &Facts) -> Result<Placement, String> {
-        place_on_node(self.client, requested, facts)
+        Ok((place_on_node(self.server, requested, facts)?, place_on_node(self.client, requested, facts)?))
     }
 }
 
-fn place_on_node(node: i32, requested: &Placement, facts: &Facts) -> Result<Placement, String> {
+/// The requested placement, restricted to the CPUs of a node.
+pub(super) fn place_on_node(node: i32, requested: &Placement, facts: &Facts) -> Result<Placement, String> {
     let Ok(node) = u32::try_from(node) else { return Ok(requested.clone()) };
     if facts.nodes.iter().all(|existing| existing.id != node) {
         return Err(format!("no such NUMA node on this worker: {node}"));

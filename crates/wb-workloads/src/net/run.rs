@@ -5,9 +5,9 @@ use wb_model::Placement;
 use wb_net::control::Token;
 use wb_net::result::RunStatus;
 use wb_test::attempt::check_success;
-use wb_test::{Attempt, Failure};
+use wb_test::{Attempt, Failure, WorkerContext};
 
-use super::nodes::SideNodes;
+use super::nodes::{SideNodes, place_on_node};
 use super::output::{CLIENT_NAME, parse_result};
 use super::server::{NetServer, TOKEN_VARIABLE};
 
@@ -24,11 +24,11 @@ pub struct NetWorkload {
 }
 
 pub async fn run(workload: &NetWorkload, nodes: SideNodes, attempt: &mut Attempt) -> Result<(), Failure> {
-    let client = nodes.client(&attempt.context.placement, &attempt.context.facts).map_err(Failure::refused)?;
-    let server = |number| {
-        let context = attempt.context.server(number);
-        nodes.server(&context.placement, &context.facts).map_err(Failure::refused)
+    let place = |node, context: &WorkerContext| {
+        place_on_node(node, &context.placement, &context.facts).map_err(Failure::refused)
     };
+    let client = place(nodes.client, &attempt.context)?;
+    let server = |number| place(nodes.server, attempt.context.server(number));
     let servers = (0..workload.hosts.len()).map(server).collect::<Result<Vec<_>, _>>()?;
     run_placed(workload, client, &servers, attempt).await
 }

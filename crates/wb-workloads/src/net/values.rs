@@ -43,8 +43,7 @@ pub fn study(expectation: RunExpectation, artefacts: &Artefacts) -> Result<Measu
     let name = format!("{CLIENT_NAME}.stdout");
     let result = parse_result(&artefacts.bytes(&name)?);
     let result = result.map_err(|reason| Rejection::output(format!("invalid `{name}`: {reason}")))?;
-    let process: serde_json::Value = artefacts.json(&format!("{CLIENT_NAME}.process.json"))?;
-    let elapsed = process.get("elapsed-seconds").and_then(serde_json::Value::as_f64).unwrap_or_default();
+    let elapsed = artefacts.process_seconds(CLIENT_NAME)?.unwrap_or_default();
 
     let mut measurement = Measurement::default().with_duration(result.totals.seconds);
     set_throughput(&mut measurement, &result);

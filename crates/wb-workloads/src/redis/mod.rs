@@ -26,6 +26,7 @@ pub struct Redis;
 
 /// Artefact names of the server's statistics: after its start, after filling, and after the benchmark.
 const SNAPSHOT_NAMES: [&str; 3] = ["start.info", "before.info", "after.info"];
+/// Artefact with the requested number of requests.
 const REQUESTS: &str = "requests.json";
 const BENCHMARK: &str = "benchmark";
 

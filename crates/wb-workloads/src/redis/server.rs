@@ -146,10 +146,10 @@ fn listen_arguments(port: u16, folder: &str) -> Result<(Vec<String>, Vec<String>
     Ok((texts(&["--port", "0", "--unixsocket", &socket, "--unixsocketperm", "700"]), texts(&["-s", &socket])))
 }
 
-/// Script that sets the keys from ARGV[2] up to, but not including, ARGV[3], with redis-benchmark's names.
+/// Script that sets the keys from `ARGV[2]` up to, but not including, `ARGV[3]`, with redis-benchmark's names.
 const FILL_KEYS_SCRIPT: &str = "local v = string.rep('x', tonumber(ARGV[1])) \
      for i = tonumber(ARGV[2]), tonumber(ARGV[3]) - 1 do redis.call('SET', string.format('key:%012d', i), v) end";
-/// Script that pushes ARGV[3] - ARGV[2] elements to redis-benchmark's list.
+/// Script that pushes `ARGV[3] - ARGV[2]` elements to redis-benchmark's list.
 const FILL_LIST_SCRIPT: &str = "local v = string.rep('x', tonumber(ARGV[1])) \
      for i = tonumber(ARGV[2]), tonumber(ARGV[3]) - 1 do redis.call('LPUSH', 'mylist', v) end";
 /// Elements per script call: less than a second of work, so that the server does not consider the script hanging.

@@ -13,8 +13,7 @@ pub(super) fn study(params: &RedisParams, artefacts: &Artefacts) -> Result<Measu
     let [start, before, after] = SNAPSHOT_NAMES.map(|name| artefacts.text(name).map(|text| ServerInfo::parse(&text)));
     let (start, before, after) = (start?, before?, after?);
     let result = parse_benchmark(&artefacts.text(&format!("{BENCHMARK}.stdout"))?)?;
-    let process: serde_json::Value = artefacts.json(&format!("{BENCHMARK}.process.json"))?;
-    let elapsed = process.get("elapsed-seconds").and_then(serde_json::Value::as_f64).unwrap_or_default();
+    let elapsed = artefacts.process_seconds(BENCHMARK)?.unwrap_or_default();
 
     let mut measurement = Measurement::default()
         .with_value(Class::Throughput, "requests", result.requests_per_second)

@@ -7,8 +7,8 @@ use clap::{ArgAction, ArgMatches, Command};
 
 use super::{OutputPath, OutputPrefix};
 
-/// The regular files that values of a command line name, without its outputs. Values may be lists, and have a name before
-/// them: `new=R1,R2`.
+/// The regular files that values of a command line name, without its outputs. Values may be lists, and have a name
+/// before them: `new=R1,R2`.
 pub(super) fn input_files(command: &Command, matches: &ArgMatches) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     for arg in command.get_arguments() {

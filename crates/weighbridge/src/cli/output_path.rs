@@ -82,7 +82,8 @@ impl From<PathBuf> for OutputFolder {
     }
 }
 
-/// Parses a prefix, given the ends of its names. An end `.csv` is dropped: it is often given as if this were a file.
+/// Parses a prefix, given the ends of its names. It cannot be what takes a single output: it has several files. An end
+/// `.csv` is dropped: it is often given as if the prefix were a file.
 pub(crate) fn prefix_parser(ends: &'static [&'static str]) -> impl TypedValueParser<Value = OutputPrefix> {
     OsStringValueParser::new().try_map(move |text| match OutputTarget::new(Path::new(&text)) {
         Ok(OutputTarget::StandardOutput) => {

@@ -7,7 +7,8 @@ use wb_session::{HostOptions, PreparationOptions};
 
 use super::{AttemptFlags, PlacementFlags, RunFolderFlags};
 
-/// The maximum number of blocks: the boundaries of all interim analyses are simulated, in time that grows with its square.
+/// The maximum number of blocks: the boundaries of all interim analyses are simulated, in time that grows with its
+/// square.
 const MAX_BLOCKS: u64 = 1000;
 
 pub(crate) const AB_AFTER_HELP: &str = "Variants; the others are compared with the first:

@@ -103,6 +103,7 @@ fn invalid_archive(file: &Path, source: UnpackError) -> Error {
 /// A run that no controller changes, whose secrets are declared as far as they can be read here.
 struct LockedRun {
     run: RunFolder,
+    /// On secrets that cannot be read.
     notes: Vec<String>,
     /// `None` if nothing has been measured in it.
     _lock: Option<FileLock>,

@@ -128,6 +128,7 @@ impl CleanupItem {
         }
     }
 
+    /// `None` if it is unknown.
     fn last_used(&self) -> Option<Timestamp> {
         match self {
             Self::Image(image) => image.last_used.parse().ok(),

@@ -13,6 +13,7 @@ pub(super) struct DecidingMetrics {
     test: String,
     /// The primary metrics; empty if they depend on parameters that are unresolved.
     primary: Vec<MetricKey>,
+    /// Those that the plan has, as text.
     thresholds: Vec<(MetricKey, String)>,
 }
 

@@ -55,18 +55,18 @@ pub(crate) fn exec(kernel: Kernel, config: &str) -> Result<Exit, Error> {
 
 /// Runs until it is ended, and prints each report as a line of JSON. The end of the output is the regular end, too.
 fn run_memory_hog(config: &memory_hog::MemoryHogConfig) -> Result<Exit, Error> {
-    let ended = memory_hog::run(config, |report| print_text(&format!("{}\n", serde_json::json!(report))));
-    ended.map(|()| Exit::Success)
+    memory_hog::run(config, print_report).map(|()| Exit::Success)
 }
 
 /// Runs until it is ended, and prints each report as a line of JSON.
 fn watch_io_latency(config: &WatchConfig) -> Result<Exit, Error> {
-    let print = |report: &LatencyReport| {
-        print_text(&format!("{}\n", serde_json::json!(report)))
-            .map_err(|error| std::io::Error::other(error.to_string()))
-    };
+    let print = |report: &LatencyReport| print_report(report).map_err(|error| std::io::Error::other(error.to_string()));
     let watched = watch::run(config, print);
     watched.map(|()| Exit::Success).map_err(|source| Error::Internal(source.to_string()))
+}
+
+fn print_report(report: &impl Serialize) -> Result<(), Error> {
+    print_text(&format!("{}\n", serde_json::json!(report)))
 }
 
 fn hold_device(path: &str) -> Exit {

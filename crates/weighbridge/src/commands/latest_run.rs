@@ -9,7 +9,8 @@ use wb_record::RunFolder;
 use crate::console::Console;
 use crate::error::Error;
 
-/// The newest run by recorded start, as copies and studies make no run newer, unless a folder has this name.
+/// Stands for the newest run, unless a folder has this name. The recorded start decides, since copies and studies do
+/// not make a run newer.
 pub(crate) const LATEST: &str = "latest";
 
 /// The run that an argument names. Without one or with [`LATEST`], it is the newest run, and a message names it.
@@ -34,7 +35,8 @@ pub(crate) fn resolve_build(argument: &str, console: &Console) -> Result<String,
     Ok(name + &runs.split(',').map(resolve).collect::<Result<Vec<_>, _>>()?.join(","))
 }
 
-/// Refuses a missing folder if one beside it, or [`LATEST`], has a similar name. Its reader reports any other.
+/// Refuses a missing folder if one beside it, or [`LATEST`], has a similar name. Whoever reads the folder reports any
+/// other that is missing.
 fn suggest_folder(path: &Path) -> Result<(), Error> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
     // A name separated by a colon has an explanation of its own.

@@ -34,6 +34,7 @@ pub(crate) struct Replay {
     pub(crate) recorded_commands: Vec<Vec<String>>,
     /// The plans: paths in the archive and texts.
     pub(crate) plans: Vec<(String, String)>,
+    /// Programs that the commands name.
     pub(crate) inputs: Vec<SnapshotInput>,
     pub(crate) notes: BTreeSet<String>,
 }
@@ -213,6 +214,7 @@ impl Replay {
     }
 }
 
+/// What all commands of a run have in common.
 struct Context<'a> {
     run: &'a RunFolder,
     has_tests: bool,
@@ -263,7 +265,8 @@ impl Context<'_> {
 struct MeasuredPrograms(BTreeMap<String, (PathBuf, Option<Sha256>)>);
 
 impl MeasuredPrograms {
-    /// A program that is still there. Its archive path has a hash: commands can have different programs of one name.
+    /// The input of a program; `None` if the program is no longer there. The path in the archive depends on the
+    /// content: commands can have different programs of one name.
     fn input(&self, name: &str) -> Option<SnapshotInput> {
         let name = name.rsplit('/').next()?;
         let (path, sha256) = self.0.get(name).filter(|(path, _)| path.is_file())?;

@@ -105,6 +105,7 @@ fn run_folder(into: Option<PathBuf>, folder: Option<&Path>) -> Result<Option<Pat
 /// What is shown and written of a measured request.
 #[derive(Debug, Default)]
 pub(super) struct MeasureOutput {
+    /// Print the study as JSON in place of the summary.
     pub(super) json: bool,
     /// Write the results to this folder in run-perf's layout.
     pub(super) run_perf: Option<PathBuf>,

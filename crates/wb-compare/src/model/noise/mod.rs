@@ -1,7 +1,7 @@
 //! Noise models: how much each metric varies between runs of one build.
 //!
 //! With a noise model, single runs of two builds can be compared; [`wb_stats::Replicates`] has the method, and
-//! `docs/statistics.md` its accuracy. [`learn`] creates a model from builds, [`file`] reads and writes it.
+//! `docs/statistics.md` its accuracy. [`learn()`] creates a model from builds, [`mod@file`] reads and writes it.
 
 pub mod file;
 mod learn;

@@ -29,7 +29,8 @@ pub(crate) fn parse(text: &str, include_incorrect: bool) -> Result<ParsedResult,
     Ok(parsed)
 }
 
-/// Processes the iterations one by one, so that the deserialised form of a whole file is never in memory beside its text.
+/// Processes the iterations one by one, so that the deserialised form of a whole file is never in memory beside its
+/// text.
 #[derive(Default)]
 struct IterationReader {
     parsed: ParsedResult,
@@ -138,7 +139,7 @@ impl IterationReader {
     }
 }
 
-/// A string without quotes and escapes.
+/// Any value as text; a string without quotes and escapes.
 fn text(value: &RawValue) -> std::borrow::Cow<'_, str> {
     let raw = value.get();
     match raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')) {

@@ -128,7 +128,7 @@ mod tests {
         );
         let one = ToleranceModel::parse(one.as_bytes()).unwrap();
         assert_eq!((one.version, one.tolerance, one.entries[LAT].average), (Some(1), Some(4.0), Some(20.0)));
-        assert_eq!(one.entries[LAT].range(4.0), Some((12.0, 28.0)));
+        assert_eq!(one.entries[LAT].equation.range(4.0), Some((12.0, 28.0)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! run-perf's models: the normal range of each check.
 //!
 //! A [`ToleranceModel`] maps a value to a score by a straight line, so that the previously observed range becomes ± its
-//! tolerance. [`fit`] creates one from builds, [`rebase`] moves one to a new level, [`file`] reads and writes it.
+//! tolerance. [`fit()`] creates one from builds, [`rebase`] moves one to a new level, [`mod@file`] reads and writes it.
 
 pub mod file;
 pub mod fit;
@@ -23,6 +23,7 @@ pub struct ToleranceModel {
     pub version: Option<u32>,
     /// The tolerance to which the ends of the range are mapped, in percent.
     pub tolerance: Option<f64>,
+    /// By check.
     pub entries: BTreeMap<String, ModelEntry>,
 }
 
@@ -70,11 +71,5 @@ impl Equation {
     /// The values with the scores −`tolerance` and +`tolerance`; `None` for a horizontal line.
     pub fn range(&self, tolerance: f64) -> Option<(f64, f64)> {
         Some((self.value_at(-tolerance)?, self.value_at(tolerance)?))
-    }
-}
-
-impl ModelEntry {
-    pub fn range(&self, tolerance: f64) -> Option<(f64, f64)> {
-        self.equation.range(tolerance)
     }
 }

@@ -54,7 +54,7 @@ mod tests {
     fn rebase_keeps_the_deviation_and_moves_the_level() {
         let entry = fit_values(FitMethod::Linear, 4.0, &[90.0, 110.0]).unwrap();
         let moved = shift_entry(&entry, 200.0, 4.0);
-        let (low, high) = moved.range(4.0).unwrap();
+        let (low, high) = moved.equation.range(4.0).unwrap();
         assert!((low - 190.0).abs() < 1e-9 && (high - 210.0).abs() < 1e-9);
         assert_eq!(moved.average, Some(200.0));
         let spread = moved.range.unwrap();

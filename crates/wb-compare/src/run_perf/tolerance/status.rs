@@ -46,6 +46,7 @@ impl Status {
         Self::Incomparable,
     ];
 
+    /// `sign` is that of [`direction_sign`].
     pub(super) fn new(score: f64, sign: Option<f64>, tolerance: f64) -> Self {
         let Some(sign) = sign else {
             return if score.abs() > tolerance { Self::Differs } else { Self::Equivalent };
@@ -64,6 +65,7 @@ impl Status {
         !matches!(self, Self::Missing | Self::Invalid | Self::Incomparable)
     }
 
+    /// The machine-readable name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Improved => "improved",
@@ -85,8 +87,9 @@ impl fmt::Display for Status {
     }
 }
 
-/// The sign by which positive is better; `None` if neither direction is. Less deviation is better for every metric:
-/// their difference is positive if it decreased, but a model's score rises with its value, also for deviations.
+/// The factor that makes a positive score better; `None` if neither direction is. Less deviation is better for every
+/// metric: a difference of deviations is positive if they decreased, but the score of a model rises with its value,
+/// also for deviations.
 pub(super) fn direction_sign(direction: Direction, statistic: Statistic, modelled: bool) -> Option<f64> {
     match (statistic, direction) {
         (Statistic::Stddev, _) => Some(if modelled { -1.0 } else { 1.0 }),

@@ -41,7 +41,8 @@ pub struct StatusTotals {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComparisonExit {
-    /// Primary checks were compared, without an error, and none fails. Without a better direction, a difference fails nothing.
+    /// Primary checks were compared, without an error, and none fails. Without a better direction, a difference fails
+    /// nothing.
     Success,
     /// A primary check or a group is worse, or better if gains fail too.
     Regression,

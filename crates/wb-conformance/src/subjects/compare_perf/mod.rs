@@ -1,6 +1,6 @@
-//! run-perf's compare-perf: random builds in its layout, and runs that weighbridge writes in it, compared by both with the
-//! same random options. Status and score of each check agree in every build, but for the differences that docs/compare.md
-//! ("Differences from run-perf") and docs/run-perf.md list.
+//! run-perf's compare-perf: random builds in its layout, and runs that weighbridge writes in it, compared by both with
+//! the same random options. Status and score of each check agree in every build, but for the differences that
+//! docs/compare.md ("Differences from run-perf") and docs/run-perf.md list.
 
 mod builds;
 mod report;
@@ -123,7 +123,7 @@ impl Subject for ComparePerf {
         let read = |runner: &Runner, name: &str| fs::read_to_string(runner.path(name)).map(|text| test_cases(&text));
         let their_cases = read(runner, "run-perf.xml")?;
         let expected = expected_exit(&their_cases, &reference);
-        runner.check(output.status.code() == Some(expected), || {
+        runner.require(output.status.code() == Some(expected), || {
             let (ours, run_perf) = (output.status, run_perf.status);
             let printed = String::from_utf8_lossy(&output.stdout);
             let first = printed.lines().next().unwrap_or_default();
@@ -131,7 +131,7 @@ impl Subject for ComparePerf {
         });
         if expected != 4 {
             let our_cases = read(runner, "ours.xml")?;
-            runner.check(our_cases.keys().eq(their_cases.keys()), || {
+            runner.require(our_cases.keys().eq(their_cases.keys()), || {
                 let missing: Vec<_> = their_cases.keys().filter(|name| !our_cases.contains_key(*name)).collect();
                 let further: Vec<_> = our_cases.keys().filter(|name| !their_cases.contains_key(*name)).collect();
                 format!("test cases that are missing: {missing:?}, and that run-perf does not have: {further:?}")

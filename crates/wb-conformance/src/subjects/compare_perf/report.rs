@@ -50,6 +50,7 @@ impl Reference {
         (found.len() == builds + 1).then(|| Self { builds: found.split_off(1) })
     }
 
+    /// The checks of the last build that a model scores.
     fn modelled(&self) -> BTreeSet<String> {
         let last = self.builds.iter().last().into_iter().flatten();
         last.filter(|(_, row)| row.explanation.contains(" model")).map(|(id, _)| id.clone()).collect()
@@ -77,10 +78,12 @@ fn parse_row(line: &str) -> Option<(String, Row)> {
     Some((id.to_owned(), row))
 }
 
+/// What weighbridge has of a check or a group, by build from the second.
 #[derive(Debug)]
 struct OurRow {
     scores: Vec<Option<f64>>,
     statuses: Vec<String>,
+    /// Whether the mean of the source is zero.
     is_from_zero: bool,
 }
 
@@ -135,7 +138,7 @@ impl OurReport {
                     None => Some("is missing".to_owned()),
                     Some(ours) => difference(ours, build, row),
                 };
-                runner.check(difference.is_none(), || {
+                runner.require(difference.is_none(), || {
                     format!("`{id}` in build {}: {}", build + 1, difference.unwrap_or_default())
                 });
             }
@@ -143,11 +146,11 @@ impl OurReport {
         let Some(last) = reference.builds.last() else { return };
         for (id, row) in last.iter().filter(|(id, _)| is_group(id)) {
             let difference = self.groups.get(id).map_or(Some("is missing".to_owned()), |ours| difference(ours, 0, row));
-            runner.check(difference.is_none(), || format!("group `{id}`: {}", difference.unwrap_or_default()));
+            runner.require(difference.is_none(), || format!("group `{id}`: {}", difference.unwrap_or_default()));
         }
         let known: BTreeSet<&String> = reference.builds.iter().flat_map(BTreeMap::keys).collect();
         let further: Vec<_> = self.checks.keys().chain(self.groups.keys()).filter(|id| !known.contains(id)).collect();
-        runner.check(further.is_empty(), || format!("checks that run-perf does not have: {further:?}"));
+        runner.require(further.is_empty(), || format!("checks that run-perf does not have: {further:?}"));
     }
 }
 
@@ -215,8 +218,8 @@ pub(super) fn test_cases(xml: &str) -> BTreeMap<String, CaseResult> {
     cases
 }
 
-/// The exit status of weighbridge's compare-perf where run-perf's has these test cases (docs/run-perf.md): gains and what
-/// only the last build has do not fail, and errors of either side do.
+/// The exit status of weighbridge's compare-perf where run-perf's has these test cases (docs/run-perf.md): gains and
+/// what only the last build has do not fail, and errors of either side do.
 pub(super) fn expected_exit(cases: &BTreeMap<String, CaseResult>, reference: &Reference) -> i32 {
     let modelled = reference.modelled();
     let fails = |(id, result): (&String, &CaseResult)| {

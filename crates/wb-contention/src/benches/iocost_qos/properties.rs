@@ -176,6 +176,7 @@ pub(crate) fn take_isol_thr(group: &mut GroupReader<'_>) -> f64 {
     group.take("isol-thr").map_or(DEFAULT_ISOL_THR, |UnitFraction(threshold)| threshold)
 }
 
+/// Isolation that is required unless another one is given.
 pub(crate) const DEFAULT_ISOL_THR: f64 = 0.9;
 
 fn read_setting(mut group: GroupReader<'_>) -> Result<QosOverride, Diagnostics> {

@@ -9,6 +9,7 @@ use crate::spec::{MemHog, MemHogTune};
 use crate::stage::StageKey;
 use crate::study::{StudyError, StudySource, figures};
 
+/// In nanoseconds.
 const SECOND: f64 = 1e9;
 
 pub(crate) fn mem_hog(

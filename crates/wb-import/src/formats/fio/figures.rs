@@ -8,6 +8,7 @@ use wb_workloads::fio::json::{DIRECTIONS, JobReport, LATENCIES, OperationReport}
 use super::latency::{CloneLatency, merge_clones};
 use crate::foreign::ForeignSample;
 
+/// What the options of a job say of its figures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JobKind {
     /// Empty if unknown.

@@ -80,8 +80,9 @@ fn read(text: &str) -> Result<ForeignResults, ReadError> {
 
 /// A job with its clones (`numjobs`, or the same job on other machines).
 struct Job<'a> {
+    /// Index of the first clone in the report.
     at: usize,
-    /// Among the sections of the same name and options, from 1; none if there is only one.
+    /// Number of the section among those of the same name and options, from 1; none if there is only one.
     section: Option<usize>,
     clones: Vec<&'a JobReport>,
 }
@@ -91,6 +92,7 @@ struct Job<'a> {
 fn group_clones(report: &FioReport) -> Vec<Job<'_>> {
     #[derive(Default)]
     struct Sections<'a> {
+        /// Positions among the jobs.
         jobs: Vec<usize>,
         /// Group and clones of the last section, by client.
         groupid: i64,

@@ -105,6 +105,7 @@ fn option(global: &BTreeMap<String, Value>, job: &JobReport, name: &str) -> Opti
     job.options.get(name).or_else(|| global.get(name)).map(to_plain_text)
 }
 
+/// 1 without the option; none if the value is not a number.
 fn numjobs_option(global: &BTreeMap<String, Value>, job: &JobReport) -> Option<usize> {
     option(global, job, "numjobs").map_or(Some(1), |count| count.parse().ok())
 }

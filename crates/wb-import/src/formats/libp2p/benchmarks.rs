@@ -42,6 +42,7 @@ enum Sample {
     Figure(LenientNumber),
 }
 
+/// What an iteration, or an interval of one, transferred.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Transfer {

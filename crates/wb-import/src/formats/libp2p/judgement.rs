@@ -74,6 +74,7 @@ impl Ceiling {
     }
 }
 
+/// Within the whiskers.
 fn highest_rate(figures: &Figures) -> Option<f64> {
     let of_samples = Samples::new(&figures.values()).ok().map(|samples| {
         let fence = outliers(&samples).high_fence;
@@ -259,6 +260,7 @@ impl RowJudge<'_> {
         asymmetric_rates(self.row.median(Scenario::Upload)?, self.row.median(Scenario::Download)?)
     }
 
+    /// Whether a scenario has the higher rate of upload and download.
     fn is_faster(&self, scenario: Scenario) -> bool {
         let [upload, download] = [Scenario::Upload, Scenario::Download].map(|scenario| self.row.median(scenario));
         scenario.is_rate() && (scenario == Scenario::Upload) == (upload > download)
@@ -291,6 +293,7 @@ impl RowJudge<'_> {
     }
 }
 
+/// Samples of a scenario that the suites do not have.
 fn further_samples(location: &str, name: &str, is_rate: bool, figures: &Figures) -> Vec<ForeignSample> {
     let metric = if is_rate {
         Metric::throughput(name, Scenario::Upload.unit()).primary()

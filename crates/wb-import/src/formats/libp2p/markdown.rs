@@ -36,6 +36,7 @@ impl Table {
 
 enum Section {
     Figures(Table),
+    /// Below the name of a row.
     Named(String),
     Other,
 }
@@ -43,7 +44,9 @@ enum Section {
 #[derive(Default)]
 struct Parser {
     results: SuiteResults,
+    /// Names and statuses, in the order of the file.
     statuses: Vec<(String, String)>,
+    /// By name.
     causes: BTreeMap<String, String>,
     /// By name, with the figures of each table as written.
     rows: Vec<(String, [Option<Figures>; 3])>,

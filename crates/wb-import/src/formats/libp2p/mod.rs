@@ -1,6 +1,6 @@
 //! Parser of the results of libp2p's performance suites, `results.yaml`, the table of `results.md`, and
-//! `benchmark-results.json` of the first suite: a cell for each row, with samples of upload, download and round trip apart,
-//! because each iteration measures one of them.
+//! `benchmark-results.json` of the first suite: a cell for each row, with samples of upload, download and round trip
+//! apart, because each iteration measures one of them.
 //!
 //! All files become [`SuiteResults`], whose figures are in base units; [`judgement`] turns these into cells and marks
 //! what is impossible.
@@ -43,7 +43,9 @@ struct SuiteResults {
     provenance: Vec<(&'static str, String)>,
     baselines: Vec<Row>,
     tests: Vec<Row>,
+    /// What the whole file is marked with.
     findings: Vec<(Scenario, String)>,
+    /// What was skipped.
     notes: Vec<String>,
     /// Whether a row may lack scenarios, because each was requested apart.
     is_partial: bool,
@@ -61,6 +63,7 @@ struct Row {
     status: Option<String>,
     /// Why it did not pass; only in this program's own files, like `gate` and `further`.
     cause: Option<String>,
+    /// The gate that the figures did not pass.
     gate: Option<Gate>,
     /// Further scenarios, with their names and whether they are rates.
     further: Vec<(String, bool, Figures)>,
@@ -90,6 +93,7 @@ enum Scenario {
 /// Figures of a scenario, in bytes per second or in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Figures {
+    /// The requested number.
     iterations: Option<f64>,
     min: Option<f64>,
     q1: Option<f64>,
@@ -99,6 +103,7 @@ struct Figures {
     outliers: Option<f64>,
     /// In the order of the file, with their positions.
     samples: Vec<(usize, f64)>,
+    /// By the positions of the disturbed samples.
     disturbances: BTreeMap<usize, Vec<String>>,
     /// Whether each sample is the median of the iterations of a process, rather than an iteration.
     are_of_processes: bool,

@@ -108,8 +108,10 @@ struct Statistics {
     #[serde(default)]
     outliers: Outliers,
     samples: Option<Vec<LenientNumber>>,
+    /// From the entry.
     #[serde(skip)]
     sample_medians: Option<Vec<LenientNumber>>,
+    /// From the entry.
     #[serde(skip)]
     disturbances: BTreeMap<usize, Vec<String>>,
     #[serde(default)]
@@ -200,6 +202,7 @@ pub(super) fn parse(text: &str) -> Result<SuiteResults, ReadError> {
     Ok(results)
 }
 
+/// In which a file writes rates and latencies.
 #[derive(Clone, Copy)]
 struct Resolution {
     rate: f64,

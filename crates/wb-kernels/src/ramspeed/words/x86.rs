@@ -1,5 +1,5 @@
-//! Two words in 128 bits, four in 256 bits with fused multiply-add (AVX2 and FMA), and eight in 512 bits (AVX-512 F, VL, DQ
-//! and BW).
+//! Two words in 128 bits, four in 256 bits with fused multiply-add (AVX2 and FMA), and eight in 512 bits (AVX-512 F,
+//! VL, DQ and BW).
 
 use super::Words;
 use super::scalar::Word;

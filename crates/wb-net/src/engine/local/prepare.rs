@@ -255,6 +255,7 @@ impl PreparedRun {
         }
     }
 
+    /// Does not wait; returns whether all links are set up.
     pub(super) fn continue_setup(&mut self) -> Result<bool, EngineError> {
         let mut complete = true;
         for strand in self.groups.iter_mut().flatten().flat_map(|entry| &mut entry.strands) {

@@ -165,7 +165,7 @@ impl Strand {
         let expected = (0, index.flowop as u16, index.execution as u16);
         let actual = (position.rounds_ahead(index.round), position.flowop, position.execution);
         if position.transaction != index.transaction as u8 || actual < expected {
-            context.transactions[index.transaction].flowops[index.flowop].late += 1;
+            index.tally(context.transactions).late += 1;
             return false;
         }
         if actual != expected {
@@ -175,7 +175,7 @@ impl Strand {
                 std::mem::discriminant(&other.flowop.action) == std::mem::discriminant(&flowop.flowop.action)
             });
             if !same_action {
-                context.transactions[index.transaction].flowops[index.flowop].late += 1;
+                index.tally(context.transactions).late += 1;
                 return false;
             }
             index.round += actual.0.unsigned_abs();

@@ -33,7 +33,7 @@ use super::perf_counters::PerfCounters;
 use super::plan::{Executions, FlowopPlan, GroupPlan, TransactionPlan};
 use super::protocol::{EngineError, EngineErrorKind, Side, StrandTotals};
 use super::raw_log::RawLog;
-use super::tally::{LiveCounters, StrandTally, TransactionTally, failure_number};
+use super::tally::{FlowopTally, LiveCounters, StrandTally, TransactionTally, failure_number};
 use crate::language::{Extent, FlowopAction, Message};
 use crate::transport::link::LinkEnd;
 use crate::transport::watched_connection::WatchedConnection;
@@ -50,6 +50,7 @@ pub(super) struct Strand {
     files: FileLists,
     /// Open connections, in the order in which they were opened.
     open: VecDeque<OpenConnection>,
+    /// Number of connections opened so far, by host.
     opened: Vec<u32>,
     position: StrandPosition,
     /// When it learned that the other side has finished the transaction.
@@ -91,6 +92,7 @@ pub(super) struct StrandContext<'a> {
     pub(super) raw: Option<&'a mut RawLog>,
     pub(super) counters: Option<&'a mut PerfCounters>,
     pub(super) measure_cpu: bool,
+    /// Whether latencies are recorded.
     pub(super) record: bool,
 }
 
@@ -135,6 +137,14 @@ struct StrandPosition {
     piece_bytes: u64,
 }
 
+impl StrandPosition {
+    /// The tally of its flowop.
+    #[inline]
+    fn tally<'a>(&self, transactions: &'a mut [TransactionTally]) -> &'a mut FlowopTally {
+        &mut transactions[self.transaction].flowops[self.flowop]
+    }
+}
+
 /// The operation that a strand has begun and not finished.
 enum StrandOperation {
     Idle,
@@ -169,10 +179,19 @@ enum StrandOperation {
 }
 
 enum StepResult {
-    Done { messages: u64, began: Nanos, intended: Option<Nanos>, sent: u64, received: u64 },
+    /// The execution is complete; `sent` and `received` are bytes.
+    Done {
+        messages: u64,
+        began: Nanos,
+        intended: Option<Nanos>,
+        sent: u64,
+        received: u64,
+    },
     Wait(WaitCondition),
+    /// The flowop's time limit has expired.
     TimeUp,
     TransactionOver,
+    /// A datagram did not arrive in time.
     Lost,
     Failed(io::Error),
 }
@@ -191,6 +210,7 @@ pub(super) struct StrandConfig {
     /// How long a client waits for a datagram by default.
     pub(super) datagram_timeout: Nanos,
     pub(super) plan: Arc<GroupPlan>,
+    /// By the number of the connect or accept.
     pub(super) ends: Vec<(u32, LinkEnd)>,
     pub(super) files: FileLists,
     pub(super) hosts: usize,
@@ -237,6 +257,7 @@ impl Strand {
         self.ends.iter_mut().find(|(other, _)| *other == id).map(|(_, end)| end)
     }
 
+    /// Does not wait; returns whether all links are set up.
     pub(super) fn continue_setup(&mut self) -> Result<bool, EngineError> {
         let mut complete = true;
         for index in 0..self.ends.len() {
@@ -320,8 +341,6 @@ impl Strand {
         }
         loop {
             if self.is_over() {
-                self.ended_early |=
-                    matches!(transaction.extent, Extent::Iterations(rounds) if self.position.round < rounds);
                 self.abandon_operation();
                 return StrandStatus::Ended;
             }
@@ -355,13 +374,10 @@ impl Strand {
             }
             let result = self.execute(flowop, context);
             if let Some(before) = before {
-                let tally = &mut context.transactions[self.position.transaction].flowops[self.position.flowop];
-                tally.cpu += clock::thread_cpu_time() - before;
+                self.position.tally(context.transactions).cpu += clock::thread_cpu_time() - before;
             }
             if let Some(counters) = context.counters.as_deref_mut() {
-                counters.add_to(
-                    &mut context.transactions[self.position.transaction].flowops[self.position.flowop].counters,
-                );
+                counters.add_to(&mut self.position.tally(context.transactions).counters);
             }
             match result {
                 StepResult::Done { messages, began, intended, sent, received } => {
@@ -388,7 +404,7 @@ impl Strand {
                 StepResult::TransactionOver => return StrandStatus::Ended,
                 StepResult::Lost => {
                     self.position.round_failed = true;
-                    context.transactions[self.position.transaction].flowops[self.position.flowop].timeouts += 1;
+                    self.position.tally(context.transactions).timeouts += 1;
                     self.next_execution(flowop, transaction, (1, 0), context);
                 }
                 StepResult::Failed(error) => {
@@ -397,8 +413,7 @@ impl Strand {
                     }
                     self.position.round_failed = true;
                     let number = failure_number(&error);
-                    let tally = &mut context.transactions[self.position.transaction].flowops[self.position.flowop];
-                    *tally.errors.entry(number).or_default() += 1;
+                    *self.position.tally(context.transactions).errors.entry(number).or_default() += 1;
                     self.now = clock::now();
                     self.next_execution(flowop, transaction, (1, 0), context);
                 }
@@ -440,7 +455,7 @@ impl Strand {
         (sent, received): (u64, u64),
         context: &mut StrandContext<'_>,
     ) {
-        let tally = &mut context.transactions[self.position.transaction].flowops[self.position.flowop];
+        let tally = self.position.tally(context.transactions);
         tally.count += messages;
         tally.bytes += sent + received;
         context.live_counters.add(sent, received, messages);

@@ -106,7 +106,7 @@ impl Strand {
             }
             _ => scheduled.unwrap_or(begun),
         };
-        let schedule = &mut context.transactions[self.position.transaction].flowops[self.position.flowop].schedule;
+        let schedule = &mut self.position.tally(context.transactions).schedule;
         schedule.due += due.max(begun);
         schedule.missed += due.saturating_sub(begun) + overdue;
         schedule.slipped += slipped;
@@ -149,7 +149,8 @@ impl Strand {
         }
     }
 
-    /// Records the rounds pending at the end of the window, open or due and never begun, on the measuring side.
+    /// Records the rounds that are pending at the end of the window, on the side that measures them: the open round,
+    /// and rounds that were due by the rate and never began.
     pub(super) fn record_pending(&mut self, end: Option<Nanos>, context: &mut StrandContext<'_>) {
         if self.side != Side::Client {
             return;

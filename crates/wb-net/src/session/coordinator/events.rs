@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::{Coordinator, Participant, ParticipantEvent, RunFailure};
 use crate::engine::protocol::{EngineCommand, EngineError, EngineEvent};
 use crate::language::StrandKind;
+use crate::session::ROOT_CAUSE_WINDOW;
 
 /// How long participants may take to respond outside of measurements.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -16,10 +17,6 @@ const PROCESS_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A server that sends nothing for this long is lost.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// After a failure on this machine, a server's failure that caused it is expected within this time. A server that dies
-/// takes its connections with it: the reset of one of them may be noticed first.
-const ROOT_CAUSE_WINDOW: Duration = Duration::from_millis(500);
 
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -24,6 +24,18 @@ pub struct DatagramTotals {
     pub client_received: u64,
 }
 
+impl DatagramTotals {
+    /// Datagrams of the client that no server received.
+    pub fn client_lost(self) -> u64 {
+        self.client_sent.saturating_sub(self.server_received)
+    }
+
+    /// Datagrams of servers that the client did not receive.
+    pub fn server_lost(self) -> u64 {
+        self.server_sent.saturating_sub(self.client_received)
+    }
+}
+
 impl std::iter::Sum for DatagramTotals {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, other| Self {

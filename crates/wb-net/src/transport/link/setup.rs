@@ -295,7 +295,8 @@ impl SocketPairing {
         Ok(self.is_paired)
     }
 
-    /// Repeats the answer if the other side, which lost the first, repeats its cookie; returns whether that can happen.
+    /// Repeats the answer if the other side repeats its cookie, since the first answer was lost; returns whether that
+    /// can happen.
     pub(super) fn repeat_answer(&self) -> bool {
         let Some(socket) = &self.socket else { return false };
         let answer = match &self.role {

@@ -92,6 +92,7 @@ pub(in crate::transport) struct QuicSocketPair {
 
 #[derive(Default)]
 struct SharedState {
+    /// Number of the last connection.
     last: u64,
     early: Vec<BytesMut>,
     buffer: Vec<u8>,

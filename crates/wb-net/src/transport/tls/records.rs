@@ -71,6 +71,7 @@ impl ByteQueue {
         self.commit(bytes.len());
     }
 
+    /// Appends bytes that were written into the space from [`Self::reserve`].
     pub(super) fn commit(&mut self, count: usize) {
         self.to += count;
     }
@@ -96,6 +97,7 @@ pub(super) struct RecordLayer {
     read_size: usize,
 }
 
+/// The result of one step of rustls.
 enum RecordStatus {
     /// It produced or consumed something, and can continue.
     Progressed,

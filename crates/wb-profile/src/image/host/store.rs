@@ -165,6 +165,7 @@ impl ImageStore {
         }
     }
 
+    /// None if the entry is locked.
     pub(super) fn try_lock(&self, name: &str) -> Result<Option<EntryLock>, ImageFailure> {
         let path = self.lock_file(name);
         match FileLock::try_acquire(&path, || open_private(&path)) {

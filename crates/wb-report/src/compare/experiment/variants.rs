@@ -82,6 +82,7 @@ fn ratio_line(ruler: &RatioScale, variant: &VariantSummary) -> String {
     }
 }
 
+/// To the first variant.
 pub(crate) fn ratio(variant: &VariantSummary) -> Option<RatioEstimate> {
     let result = variant.result?;
     Some(RatioEstimate { estimate: result.ratio?, interval: result.interval.map(|ci| (ci.low, ci.high)) })
@@ -104,6 +105,7 @@ pub(crate) fn format_figures(variant: &VariantSummary, unit: &CommonUnit<'_>) ->
     ]
 }
 
+/// Of the comparison with the first variant.
 pub(crate) fn verdict(variant: &VariantSummary) -> (&'static str, Tone) {
     match variant.result {
         None => ("reference", Tone::Quiet),

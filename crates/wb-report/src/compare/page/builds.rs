@@ -19,6 +19,7 @@ pub(super) struct BuildTable {
     heads: Vec<String>,
     /// Whether averages are geometric, and not run-perf's scores.
     is_geometric: bool,
+    /// What geometric averages are of.
     average: String,
     rows: Vec<BuildRow>,
     /// Each distinct command, with the builds that used it.

@@ -27,6 +27,7 @@ enum Rows<'a> {
 struct PartRow<'a> {
     id: CheckId<'a>,
     checks: Vec<Option<usize>>,
+    /// One of `checks`.
     any: usize,
 }
 

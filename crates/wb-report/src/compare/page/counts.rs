@@ -16,6 +16,7 @@ pub(super) struct CountsView {
     rows: Vec<(String, Vec<usize>)>,
 }
 
+/// What was not compared.
 const ERRORS: [NamedTotal; 4] = [
     ("missing", |totals| totals.missing),
     ("invalid", |totals| totals.invalid),

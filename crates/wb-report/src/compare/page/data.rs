@@ -27,9 +27,12 @@ use crate::compare::figures::shown_interval;
 /// can be parts of one run.
 #[derive(Serialize)]
 struct PageData<'a> {
+    /// What a column is.
     side: &'static str,
+    /// Whether columns are in the order of time.
     is_history: bool,
     builds: Vec<&'a str>,
+    /// Short names of builds for columns.
     names: &'a [String],
     kinds: Vec<VerdictStyle>,
     ids: Vec<String>,
@@ -73,6 +76,7 @@ struct BuildColumn {
     p: CompactList<JsonFigure>,
     /// The aspect that the ratio is of.
     aspect: CompactList<Option<&'static str>>,
+    /// The ratio of medians.
     median: CompactList<JsonFigure>,
     /// The numbers of samples and of runs of the first build, and of this one.
     samples: CompactList<[usize; 2]>,

@@ -75,6 +75,7 @@ impl JsonFigure {
         Self::from_rounded(value, |value| if value.abs() < 1e9 { (value * 100.0).round() / 100.0 } else { value })
     }
 
+    /// `digits` counts significant digits.
     pub(super) fn new(value: Option<f64>, digits: i32) -> Self {
         Self::from_rounded(value, |value| round_significant(value, digits))
     }

@@ -21,6 +21,7 @@ const MAX_OTHER_FAILURES: usize = 100;
 #[derive(Serialize)]
 pub(super) struct CheckRows {
     count: usize,
+    /// Checks that have a row.
     listed: usize,
     rows: Value,
 }

@@ -11,9 +11,11 @@ pub(super) struct VerdictStyle {
     pub(super) word: &'static str,
     pub(super) symbol: &'static str,
     pub(super) class: &'static str,
+    /// Whether it fails a build.
     pub(super) failed: bool,
     /// Whether it is listed by default: whatever is not equal.
     pub(super) is_change: bool,
+    /// Whether checks of this comparison can have it.
     pub(super) is_possible: bool,
 }
 

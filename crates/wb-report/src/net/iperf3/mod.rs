@@ -56,12 +56,14 @@ pub struct Test {
     pub target_bitrate: f64,
     /// Requested size of the socket buffers in bytes; 0 for the kernel's choice.
     pub window: u32,
+    /// Type of service.
     pub tos: u8,
     pub rate_unit: RateUnit,
     /// Text that the caller adds to JSON by `-T`.
     pub title: Option<String>,
     /// Further text that the caller adds to JSON.
     pub extra_data: Option<String>,
+    /// Requested maximum segment size of TCP.
     pub mss: Option<u32>,
 }
 

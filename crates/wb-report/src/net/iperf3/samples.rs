@@ -12,6 +12,7 @@ use super::{Amount, Stream, Test};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamId {
     pub group: u32,
+    /// Index in the group.
     pub strand: u32,
 }
 

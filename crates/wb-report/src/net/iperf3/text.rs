@@ -24,7 +24,9 @@ pub struct TextReport {
     samples: Samples,
     announced: Vec<Stream>,
     has_header: bool,
+    /// Intervals whose lines have been written.
     written: usize,
+    /// What a verbose report names.
     verbose: Option<Identity>,
 }
 

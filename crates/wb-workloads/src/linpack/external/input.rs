@@ -56,6 +56,7 @@ impl Display for XlinpackInput {
 /// Input of HPL. The options of the algorithm are fixed at the values that HPL's "Tuning" page suggests to start with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HplInput {
+    /// Numbers of equations.
     pub sizes: Vec<u64>,
     pub block_sizes: Vec<u64>,
     /// Process grids, rows by columns; each product is at most the number of processes.

@@ -15,10 +15,12 @@ pub(super) struct CommonIsa {
     pub(super) isa: Isa,
     /// The instruction sets that were used, narrow to wide.
     pub(super) measured_isas: BTreeSet<Isa>,
+    /// The command line that measures with `isa`.
     pub(super) command: String,
 }
 
-/// Finds a common instruction set for the checks that are incomparable because of it; `None` if there are no such checks.
+/// Finds a common instruction set for the checks that are incomparable because of it; `None` if there are no such
+/// checks.
 pub(super) fn find_common_isa(outcome: &ComparisonResult) -> Option<CommonIsa> {
     let incomparable = outcome.checks.iter().filter(|check| check.final_verdict == FinalVerdict::Incomparable);
     let (mut measured, mut tests) = (BTreeSet::new(), BTreeSet::new());

@@ -44,7 +44,8 @@ pub(super) fn split(run: Builds, by: &str, args: &CompareArgs, console: &Console
     Ok(within_run::split(run, &options)?)
 }
 
-/// A value of a parameter as results have it: `1` for `1.0`, `4k` for `4096`. The text itself if no test has such a value.
+/// A value of a parameter as results have it: `1` for `1.0`, `4k` for `4096`. The text itself if no test has such a
+/// value.
 fn canonical_value(text: &str, by_test: &BTreeMap<String, String>, console: &Console) -> Result<String, Error> {
     let registry = registry(&[], None, &console.events())?;
     let value = ParamValue::Text(text.to_owned());

@@ -33,6 +33,7 @@ const SHARED_OPTIONS: [&str; 12] = [
     "no_worker",
     "help",
 ];
+/// Options of sequences.
 const OWN_OPTIONS: [&str; 10] = [
     "dir",
     "file",

@@ -29,8 +29,9 @@ pub(crate) fn run_sequence(args: &RunArgs, console: &Console) -> Result<Exit, Er
     let path = args.run_folder.into.clone().unwrap_or_else(|| new_run_folder(RUN_PREFIX));
     let mut runners = WorkerRunners::local(&request)?;
     let run = RunFolder::create(&path)?;
-    let is_runnable =
-        history_of(&run).and_then(|history| require_runners(&request, &history, &mut runners).map_err(Error::from));
+    let is_runnable = read_history(&run)
+        .map_err(Error::from)
+        .and_then(|history| require_runners(&request, &history, &mut runners).map_err(Error::from));
     if let Err(error) = is_runnable {
         run.abandon();
         return Err(error);
@@ -59,10 +60,6 @@ pub(crate) fn run_sequence(args: &RunArgs, console: &Console) -> Result<Exit, Er
         message!("run folder: {}", path.display());
     }
     Ok(Exit::Success)
-}
-
-fn history_of(run: &RunFolder) -> Result<SequenceHistory, Error> {
-    Ok(read_history(run)?)
 }
 
 fn invocation(args: &RunArgs, request: &SequenceRequest) -> Result<Invocation, Error> {

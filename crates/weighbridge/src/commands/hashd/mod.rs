@@ -84,6 +84,7 @@ impl Overrides {
 
 enum Event {
     Hashd(HashdEvent),
+    /// A line of parameters.
     Params(String),
     Signal,
 }

@@ -21,7 +21,8 @@ use crate::exit::Exit;
 use crate::output::{check_file, print_text, write_file};
 use crate::signals::listen_for_signals;
 
-/// Finds the parameters, and writes them to `path`. Finished rounds are in a journal beside it, if it is a regular file.
+/// Finds the parameters, and writes them to `path`. Finished rounds are in a journal beside it, if it is a regular
+/// file.
 pub(super) fn find_params(args: &HashdArgs, path: &OutputPath, console: &Console) -> Result<Exit, Error> {
     check_file(path)?;
     let (mut journal, previous, rounds) = match journal_path(path)? {
@@ -131,8 +132,8 @@ fn requested_config(args: &HashdArgs) -> Result<SizingConfig, Error> {
     })
 }
 
-/// The configuration of the journal, if it is the requested one; otherwise the requested one, which is recorded. What was
-/// not requested is as it was found when the journal was begun.
+/// The configuration of the journal, if it is the requested one; otherwise the requested one, which is recorded. What
+/// was not requested is as it was found when the journal was begun.
 fn resume(
     requested: SizingConfig,
     previous: Option<SizingConfig>,

@@ -108,8 +108,8 @@ impl<'a> ProgressPrinter<'a> {
         })
     }
 
-    /// The next interval that all machines have reported. What ends with a window is left to the last line, because bytes
-    /// may be counted behind it.
+    /// The next interval that all machines have reported. What ends with a window is left to the last line, because
+    /// bytes may be counted behind it.
     fn next_interval(&mut self) -> Option<IntervalRates> {
         let data_began = self.data_start?;
         let end = self.progress_by_host.get(&None)?.waiting.front()?.time;
@@ -232,7 +232,8 @@ impl RunObserver for ProgressPrinter<'_> {
     }
 }
 
-/// Whether a transaction belongs to the data phase: it moves data and is measured, or no transaction of the profile moves any.
+/// Whether a transaction belongs to the data phase: it moves data and is measured, or no transaction of the profile
+/// moves any.
 fn is_data_transaction(profile: &NetProfile, transaction: &Transaction) -> bool {
     let moves = |transaction: &Transaction| {
         transaction.flowops.iter().any(|flowop| {

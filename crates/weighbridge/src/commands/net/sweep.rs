@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{check_file, print_json, print_text, write_file};
 
+/// In pixels.
 const IMAGE_WIDTH: f64 = 860.0;
 
 /// Measures the capacity, then the latency at each load.

@@ -124,6 +124,7 @@ pub(super) struct TransactionProgress<'a> {
     timestamped: bool,
     is_terminal: bool,
     run_start: u64,
+    /// The transaction of the first group, and when it began.
     transaction: usize,
     began: u64,
     /// Counts of each machine, and their sums when the transaction began.

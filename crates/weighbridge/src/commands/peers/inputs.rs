@@ -40,7 +40,8 @@ pub(crate) fn matrix_file(request: &Request) -> Option<String> {
     }
 }
 
-/// Records programs, sources and peers file of the last invocation. Failing is a warning: only snapshots need them.
+/// Records the programs, sources and peers file of the last invocation of a run. Returns a warning if they cannot be
+/// read: the run is complete without them, only a snapshot is not.
 pub(crate) fn record_inputs(run: &RunFolder, file: &Path) -> Option<String> {
     let warning = |reason| format!("snapshots of {} will lack its endpoints: {reason}", run.path().display());
     try_record(run, file).err().map(warning)

@@ -23,6 +23,7 @@ use crate::error::Error;
 /// The axes of libp2p's suites, in the order of names.
 const SUITE_AXES: [&str; 3] = ["transport", "security", "muxer"];
 const IMPORTED_BASELINE: &str = "baseline";
+/// Nanoseconds of a second.
 const NANOS: f64 = 1e9;
 
 /// The matrices of a run: a run may have several, and measure each with several profiles.

@@ -27,6 +27,7 @@ use crate::exit::Exit;
 struct Translation {
     /// The arguments of each command after the program's name, in execution order.
     commands: Vec<Vec<String>>,
+    /// Differences from run-perf, one sentence each.
     notes: Vec<String>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The series, the shapes of their lines, the targets and the margins are those of resctl-bench 2.2.6
 //! (`resctl-bench/doc/iocost-tune.md`, `src/bench/iocost_tune.rs`). The lines are fitted differently: each is a sum of
-//! ramps, whose heights follow from least squares for given knots ([`fit`]).
+//! ramps, whose heights follow from least squares for given knots ([`fit()`]).
 
 mod fit;
 mod polyline;

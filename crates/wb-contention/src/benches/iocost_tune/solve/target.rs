@@ -33,6 +33,7 @@ pub struct SolvedQos {
     pub latencies: BTreeMap<Series, f64>,
 }
 
+/// In nanoseconds.
 const MICROSECOND: f64 = 1e3;
 /// Largest shift of a solution away from a slope, relative to its vrate.
 const MAX_MARGIN: f64 = 0.1;

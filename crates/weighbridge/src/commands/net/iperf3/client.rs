@@ -293,6 +293,7 @@ struct Observer<'a> {
     output: &'a Output,
     identity: &'a Identity,
     form: OutputForm,
+    /// Those that have been printed.
     intervals: usize,
     has_start: bool,
     /// Why the output could not be written; the run goes on.

@@ -1,0 +1,6 @@
+//! Numbers of signals, for [`crate::Process::signal`] and [`crate::ExitReason::Signalled`].
+
+use rustix::process::Signal;
+
+pub const SIGKILL: i32 = Signal::KILL.as_raw();
+pub const SIGTERM: i32 = Signal::TERM.as_raw();
