@@ -89,32 +89,101 @@ fn each_possible_cell_has_a_reason() {
 }
 
 #[test]
-fn invalid_files_are_refused() {
-    for (from, to, message) in [
+fn mistakes_in_toml_and_yaml_are_refused_at_their_places() {
+    for (from, to, place, message) in [
+        ("\"tls\", \"cipher\"]", "\"tls\", \"tls\"]", "\"tls\"", "invalid axes: `tls` occurs twice"),
+        ("\"tls\", \"cipher\"]", "\"tls\", \"address\"]", "\"address\"", "it is the name of a placeholder of commands"),
+        ("drop = [\"tls\"]", "drop = [\"version\"]", "\"version\"", "which must come before it in `axes`"),
+        ("drop = [\"tls\"]", "drop = [\"tsl\"]", "\"tsl\"", "invalid rule: unknown axis `tsl`"),
+        ("version = \"http3\" }", "versoin = \"http3\" }", "\"http3\"", "invalid rule: unknown axis `versoin`"),
+        ("id = \"curl\"", "id = \"nginx\"", "\"nginx\"", "the id `nginx` occurs twice"),
+        ("id = \"curl\"", "id = \"~curl\"", "\"~curl\"", "invalid id `~curl`"),
+        ("id = \"iperf3\"", "id = \"a|b\"", "\"a|b\"", "invalid id `a|b`"),
+        ("[\"http3\", \"http1\"]", "[\"http3\", \"http3\"]", "\"http3\"", "`curl`: `http3` occurs twice in `version`"),
         (
-            "[\"version\", \"tls\", \"cipher\"]",
-            "[\"tls\", \"version\", \"cipher\"]",
-            "which must come before it in `axes`",
+            "version = [\"tcp\"]",
+            "vresion = [\"tcp\"]",
+            "[\"tcp\"]",
+            "invalid endpoint `iperf3`: unknown axis `vresion`",
         ),
-        ("drop = [\"tls\"]", "drop = [\"tsl\"]", "unknown axis `tsl`: did you mean `tls`?"),
-        ("id = \"curl\"", "id = \"nginx\"", "the id `nginx` occurs twice"),
-        ("id = \"curl\"", "id = \"~curl\"", "invalid id `~curl`"),
-        ("[\"http3\", \"http1\"]", "[\"http3\", \"http3\"]", "`http3` occurs twice in `version`"),
-        ("id = \"curl\"", "name = \"curl\"", "unknown field `name`"),
+        ("id = \"curl\"", "id = \"curl\"\nceiling = { tls = \"1.3\" }", "{ tls = \"1.3\" }", "are keys of baselines"),
+        ("id = \"iperf3\"", "id = \"iperf3\"\nceiling = { tls = \"1.4\" }", "\"1.4\"", "no endpoint has tls `1.4`"),
+        (
+            "id = \"curl\"",
+            "id = \"curl\"\nserver = \"far\"",
+            "\"far\"",
+            "invalid endpoint `curl`: unknown server `far`",
+        ),
+        ("id = \"curl\"", "id = \"curl\"\nscenarios = [\"uplaod\"]", "\"uplaod\"", "unknown scenario `uplaod`"),
         (
             "id = \"curl\"",
             "id = \"curl\"\nduration = true\ndialer = { command = [\"curl\", \"{address}\"] }",
+            "[\"curl\", \"{address}\"]",
             "invalid endpoint `curl`: dialer: invalid `command`: `duration = true` requires `{duration}` in it",
         ),
         (
             "id = \"curl\"",
+            "id = \"curl\"\ndialer = { command = [\"curl\", \"{adress}\"] }",
+            "\"{adress}\"",
+            "invalid endpoint `curl`: dialer: unknown placeholder `{adress}`",
+        ),
+        (
+            "id = \"curl\"",
+            "id = \"curl\"\nlistener = { command = [\"curl\"], env = { A = \"{\" } }",
+            "\"{\"",
+            "invalid endpoint `curl`: listener: invalid text `{`",
+        ),
+        (
+            "id = \"curl\"",
+            "id = \"curl\"\nlistener = { command = [\"curl\"], ready = \"(\" }",
+            "\"(\"",
+            "invalid endpoint `curl`: listener: invalid `ready`",
+        ),
+        (
+            "id = \"curl\"",
+            "id = \"curl\"\ncontainer = { image = \"x\", options = [\"--init\", \"--rm\"] }",
+            "\"--rm\"",
+            "invalid endpoint `curl`: invalid option `--rm` of a container",
+        ),
+        (
+            "id = \"curl\"",
             "id = \"curl\"\nduration = true\ndialect = \"engine\"",
+            "true",
             "invalid `duration`: only endpoints of the dialect `weighbridge` can be given one",
+        ),
+        (
+            "[aliases]",
+            "[[checks]]\nmetric = \"upload\"\nmin = 1\n\n[aliases]",
+            "\"upload\"",
+            "invalid metric `upload` of a check",
+        ),
+        (
+            "[aliases]",
+            "[[scenarios]]\nid = \"upload\"\nsend = 1\niterations = 1\n\n[aliases]",
+            "\"upload\"",
+            "invalid scenarios: `upload` occurs twice",
+        ),
+        (
+            "[aliases]",
+            "[[expected-failures]]\ncells = \"a\"\nreason = \"b\"\nuntil = \"soon\"\n\n[aliases]",
+            "\"soon\"",
+            "invalid `until` `soon`",
         ),
     ] {
         assert!(WEB.contains(from), "{from}");
-        let error = parse(&WEB.replacen(from, to, 1)).expect_err(message);
-        assert!(error.contains(message), "{error}");
+        let toml = WEB.replacen(from, to, 1);
+        // JSON is YAML; in lines, so that the rest of a line is a place.
+        let yaml = serde_json::to_string_pretty(&toml::from_str::<serde_json::Value>(&toml).unwrap()).unwrap();
+        let first_line = |place: &'static str| if place.starts_with(['[', '{']) { &place[..1] } else { place };
+        for (source, is_toml, place) in [
+            (SourceText::new("peers.toml", &toml), true, place),
+            (SourceText::new("peers.yaml", &yaml), false, first_line(place)),
+        ] {
+            let error = parse_matrix(&source, is_toml).expect_err(message);
+            assert!(error.message().contains(message), "{error}");
+            let excerpt = error.excerpt();
+            assert!(excerpt.contains(place) && excerpt.len() < source.text.len() / 2, "{message}: {excerpt}");
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde::Deserialize;
 
+use super::entry_error::{EntryError, convert_items};
 use crate::launch::{Argument, ContainerImage, Counts, DURATION, Dialect, EndpointCommand, Launch, Payload, Template};
 
 #[derive(Debug, Deserialize)]
@@ -78,34 +79,37 @@ impl EndpointEntry {
     }
 
     /// How the endpoint is started; `None` if the file does not say.
-    pub(super) fn launch(&self, axes: &[String]) -> Result<Option<Launch>, String> {
+    pub(super) fn launch(&self, axes: &[String]) -> Result<Option<Launch>, EntryError> {
         let has_commands = self.listener.is_some() || self.dialer.is_some() || self.container.is_some();
         match (self.dialect, has_commands) {
             (Dialect::Engine, true) => {
-                return Err("the dialect `engine` has neither commands nor containers".to_owned());
+                return Err(EntryError::new("the dialect `engine` has neither commands nor containers"));
             }
             (Dialect::Engine, false) | (_, true) => {}
             (_, false) => return Ok(None),
         }
+        let container = self.container.as_ref().map(ContainerEntry::image).transpose();
+        let container = container.map_err(|error| error.within("container"))?;
         let side = |name: &str, entry: &Option<CommandEntry>| {
             // The programs of the suites need no arguments: their images serve both sides.
             let is_implied = self.container.is_some() && self.dialect.is_suite();
             let implied = is_implied.then(CommandEntry::default);
-            let command = entry.as_ref().or(implied.as_ref()).map(|entry| entry.command(axes, self.container.as_ref()));
-            command.transpose().map_err(|reason| format!("{name}: {reason}"))
+            let command = entry.as_ref().or(implied.as_ref()).map(|entry| entry.command(axes, container.as_ref()));
+            command.transpose().map_err(|error| error.of(name).within(name))
         };
         if self.dialer.as_ref().is_some_and(|dialer| dialer.ready.is_some()) {
-            return Err("dialer: invalid `ready`: expected it in `listener`".to_owned());
+            let error = EntryError::new("dialer: invalid `ready`: expected it in `listener`");
+            return Err(error.within("ready").within("dialer"));
         }
         let (listener, dialer) = (side("listener", &self.listener)?, side("dialer", &self.dialer)?);
         if self.duration {
             if self.dialect != Dialect::Weighbridge {
-                return Err(
-                    "invalid `duration`: only endpoints of the dialect `weighbridge` can be given one".to_owned()
-                );
+                let message = "invalid `duration`: only endpoints of the dialect `weighbridge` can be given one";
+                return Err(EntryError::new(message).within("duration"));
             }
             if dialer.as_ref().is_some_and(|dialer| !dialer.has_placeholder(DURATION)) {
-                return Err(format!("dialer: invalid `command`: `duration = true` requires `{{{DURATION}}}` in it"));
+                let message = format!("dialer: invalid `command`: `duration = true` requires `{{{DURATION}}}` in it");
+                return Err(EntryError::new(message).within("command").within("dialer"));
             }
         }
         Ok(Some(Launch {
@@ -127,43 +131,44 @@ const RESERVED_OPTIONS: [&str; 10] =
     ["--name", "--network", "--net", "--cpuset-cpus", "--cpuset-mems", "--detach", "-d", "--cidfile", "--pod", "--rm"];
 
 impl ContainerEntry {
-    fn image(&self) -> Result<ContainerImage, String> {
-        let is_reserved = |option: &&String| {
-            let name = option.split('=').next().unwrap_or_default();
-            RESERVED_OPTIONS.contains(&name)
+    fn image(&self) -> Result<ContainerImage, EntryError> {
+        let check_option = |option: &String| {
+            let is_reserved = option.split('=').next().is_some_and(|name| RESERVED_OPTIONS.contains(&name));
+            if is_reserved {
+                let reason = "it is set for each sample, and cannot be given";
+                return Err(EntryError::new(format!("invalid option `{option}` of a container: {reason}")));
+            }
+            Ok(option.clone())
         };
-        match self.options.iter().find(is_reserved) {
-            Some(option) => {
-                Err(format!("invalid option `{option}` of a container: it is set for each sample, and cannot be given"))
-            }
-            None if self.image.is_empty() || self.image.starts_with('-') => {
-                Err(format!("invalid image `{}`: expected the name of an image", self.image))
-            }
-            None => Ok(ContainerImage { name: self.image.clone(), options: self.options.clone() }),
+        let options = convert_items(&self.options, "options", check_option)?;
+        if self.image.is_empty() || self.image.starts_with('-') {
+            let message = format!("invalid image `{}`: expected the name of an image", self.image);
+            return Err(EntryError::new(message).within("image"));
         }
+        Ok(ContainerImage { name: self.image.clone(), options })
     }
 }
 
 impl CommandEntry {
-    fn command(&self, axes: &[String], container: Option<&ContainerEntry>) -> Result<EndpointCommand, String> {
+    fn command(&self, axes: &[String], container: Option<&ContainerImage>) -> Result<EndpointCommand, EntryError> {
         if self.command.is_empty() && container.is_none() {
-            return Err("invalid `command`: expected a program".to_owned());
+            return Err(EntryError::new("invalid `command`: expected a program"));
         }
-        let template = |text: &String| Template::parse(text, axes);
+        let template = |text: &String| Template::parse(text, axes).map_err(EntryError::new);
         let argument = |entry: &ArgumentEntry| match entry {
             ArgumentEntry::Single(text) => Ok(Argument::Single(template(text)?)),
             ArgumentEntry::Group(texts) => Ok(Argument::Group(texts.iter().map(template).collect::<Result<_, _>>()?)),
         };
+        let variable = |(name, value): (&String, _)| match template(value) {
+            Ok(value) => Ok((name.clone(), value)),
+            Err(error) => Err(error.within(name.as_str()).within("env")),
+        };
         let ready = self.ready.as_deref().map(Regex::new).transpose();
         Ok(EndpointCommand {
-            argv: self.command.iter().map(argument).collect::<Result<_, String>>()?,
-            env: self
-                .env
-                .iter()
-                .map(|(name, value)| Ok((name.clone(), template(value)?)))
-                .collect::<Result<_, String>>()?,
-            ready: ready.map_err(|error| format!("invalid `ready`: {error}"))?,
-            container: container.map(ContainerEntry::image).transpose()?,
+            argv: convert_items(&self.command, "command", argument)?,
+            env: self.env.iter().map(variable).collect::<Result<_, _>>()?,
+            ready: ready.map_err(|error| EntryError::new(format!("invalid `ready`: {error}")).within("ready"))?,
+            container: container.cloned(),
         })
     }
 }

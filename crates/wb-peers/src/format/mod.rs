@@ -1,7 +1,9 @@
 //! Files that define a matrix: TOML or YAML of our own, and the YAML of libp2p's performance suites.
 
 mod endpoint;
+mod entry_error;
 mod peers_file;
+mod places;
 mod suite;
 
 use std::collections::BTreeMap;
@@ -10,6 +12,7 @@ use std::path::Path;
 use serde::de::IgnoredAny;
 use wb_diagnostics::{Diagnostic, SourceText, humanize_serde_error};
 
+use self::places::Places;
 use crate::matrix::Matrix;
 
 #[derive(Debug, thiserror::Error)]
@@ -37,12 +40,14 @@ pub fn parse_matrix(source: &SourceText, is_toml: bool) -> Result<Matrix, Diagno
             let message = humanize_serde_error(error.message());
             Diagnostic::at(source, error.span().unwrap_or(0..0), message, "here")
         })?;
-        return peers_file::to_matrix(file).map_err(Diagnostic::new);
+        return peers_file::to_matrix(file).map_err(|error| error.into_diagnostic(source, Places::of_toml(source)));
     }
-    if suite::is_suite(text) {
-        return suite::to_matrix(parse_yaml(source)?).map_err(Diagnostic::new);
-    }
-    peers_file::to_matrix(parse_yaml(source)?).map_err(Diagnostic::new)
+    let matrix = if suite::is_suite(text) {
+        suite::to_matrix(parse_yaml(source)?)
+    } else {
+        peers_file::to_matrix(parse_yaml(source)?)
+    };
+    matrix.map_err(|error| error.into_diagnostic(source, Places::of_yaml(source)))
 }
 
 /// Whether a text is a YAML mapping, or invalid YAML; many other texts are a single YAML value.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::entry_error::{EntryError, convert_items};
 use super::peers_file::check_ids;
 use crate::launch::{ContainerImage, Counts, Dialect, EndpointCommand, Launch, Payload};
 use crate::matrix::{Aliases, Axis, Endpoint, Matrix, Rule, Suite};
@@ -65,12 +66,12 @@ pub(super) fn is_suite(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("implementations:"))
 }
 
-pub(super) fn to_matrix(file: SuiteFile) -> Result<Matrix, String> {
+pub(super) fn to_matrix(file: SuiteFile) -> Result<Matrix, EntryError> {
     let suite = if file.servers.is_some() { Suite::TestPlans } else { Suite::UnifiedTesting };
     let standalone = STANDALONE.map(str::to_owned).to_vec();
     let servers = file.servers.unwrap_or_default();
     let endpoints = |section: Section, entries: Vec<SuiteEndpoint>| {
-        entries.into_iter().map(|entry| endpoint(entry, suite, section, &servers)).collect::<Result<_, _>>()
+        convert_items(entries, section.key(), |entry| endpoint(entry, suite, section, &servers))
     };
     let matrix = Matrix {
         suite,
@@ -84,7 +85,7 @@ pub(super) fn to_matrix(file: SuiteFile) -> Result<Matrix, String> {
         expected_failures: Vec::new(),
         root: String::new(),
     };
-    check_ids(&matrix)?;
+    check_ids(&matrix, Section::Implementations.key())?;
     Ok(matrix)
 }
 
@@ -96,6 +97,13 @@ enum Section {
 }
 
 impl Section {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Implementations => "implementations",
+            Self::Baselines => "baselines",
+        }
+    }
+
     /// The image of an endpoint, as the suite's build scripts name it.
     fn image(self, suite: Suite, id: &str) -> String {
         match (suite, self) {
@@ -111,7 +119,7 @@ fn endpoint(
     suite: Suite,
     section: Section,
     servers: &[SuiteServer],
-) -> Result<Endpoint, String> {
+) -> Result<Endpoint, EntryError> {
     let SuiteEndpoint { id, server, dial_only, transports, secure_channels, muxers } = endpoint;
     let dialect = if suite == Suite::TestPlans { Dialect::TestPlans } else { Dialect::UnifiedTesting };
     let command = EndpointCommand {
@@ -135,7 +143,9 @@ fn endpoint(
         None => None,
         Some(name) => {
             let known = servers.iter().find(|server| server.id == name);
-            let known = known.ok_or_else(|| format!("invalid endpoint `{id}`: unknown server `{name}`"))?;
+            let known = known.ok_or_else(|| {
+                EntryError::new(format!("invalid endpoint `{id}`: unknown server `{name}`")).within("server")
+            })?;
             (known.location == ServerLocation::Remote).then_some(name)
         }
     };
