@@ -15,24 +15,24 @@ use crate::environment::{BASE_ENVIRONMENT, Environments, MachineEnvironment};
 pub struct Metadata {
     /// The number or name of the build that was measured.
     pub build: Option<String>,
-    /// Of the results.
+    /// Where the results are published.
     pub url: Option<String>,
     pub machine: Option<String>,
-    /// Of the machine's description.
+    /// Where the machine is described.
     pub machine_url: Option<String>,
     /// The host's distribution.
     pub distro: Option<String>,
     pub guest_distro: Option<String>,
     /// The version of the measuring program.
     pub version: Option<String>,
-    /// Of that program, with secrets masked.
+    /// The command line of that program, with secrets masked.
     pub command: Option<String>,
-    /// Of that program, if recorded.
+    /// The SHA-256 of that program, which only a run of this program records.
     pub program_sha256: Option<String>,
-    /// Of its agents, if recorded.
+    /// The SHA-256 of its agents, likewise.
     pub agent_sha256: Option<String>,
     pub environment: Environments,
-    /// Of each machine, as far as recorded in the environment.
+    /// The systems of the machines in [`BASE_ENVIRONMENT`], as far as it describes them.
     pub systems: Vec<System>,
     pub others: BTreeMap<String, String>,
 }
@@ -67,7 +67,8 @@ impl Metadata {
         (metadata, bad)
     }
 
-    /// In the values, each line break is replaced by a space. run-perf has a value of every machine and distribution.
+    /// run-perf needs a value for some of the keys: its placeholders stand for what is missing, and are read as values.
+    /// Line breaks in values become spaces.
     pub fn to_lines(&self) -> String {
         const UNKNOWN: &str = "Unknown";
         let text = |value: &Option<String>, default: &str| value.clone().unwrap_or_else(|| default.to_owned());
@@ -100,10 +101,7 @@ impl Metadata {
     /// The kernel's release, if recorded in the environment.
     pub fn kernel(&self) -> Option<String> {
         let machines = self.environment.get(BASE_ENVIRONMENT).or_else(|| self.environment.values().next());
-        match machines?.first()?.sections.get("kernel")? {
-            Json::String(text) => text.lines().next().map(str::to_owned),
-            section => section.get("release")?.as_str().map(str::to_owned),
-        }
+        kernel_release(machines?.first()?)
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), MetadataError> {
@@ -145,10 +143,24 @@ impl Metadata {
 /// Parses a machine in run-perf's format; any value that is not an object becomes one unnamed section.
 fn parse_machine(machine: Json) -> MachineEnvironment {
     let sections = match machine {
-        Json::Object(sections) => sections.into_iter().collect(),
+        Json::Object(sections) => sections.into_iter().map(|(name, value)| (name, parse_section(value))).collect(),
         other => BTreeMap::from([(String::new(), other)]),
     };
     MachineEnvironment { worker: None, sections }
+}
+
+/// What [`section_texts`] made a text of is an object again.
+fn parse_section(section: Json) -> Json {
+    let object = section.as_str().and_then(|text| serde_json::from_str(text).ok());
+    object.filter(Json::is_object).unwrap_or(section)
+}
+
+/// The release is the first line of run-perf's section, and a value of ours.
+fn kernel_release(machine: &MachineEnvironment) -> Option<String> {
+    match machine.sections.get("kernel")? {
+        Json::String(text) => text.lines().next().map(str::to_owned),
+        section => section.get("release")?.as_str().map(str::to_owned),
+    }
 }
 
 /// The sections of a machine as text, which run-perf compares line by line.
@@ -172,7 +184,7 @@ fn describe_system(machine: &MachineEnvironment) -> System {
     };
     let mut environment = Environment::default();
     environment.kernel.distribution = general("Distro:");
-    environment.kernel.release = lines("kernel").next().map(str::to_owned);
+    environment.kernel.release = kernel_release(machine);
     environment.mitigations = lines("mitigations").filter_map(vulnerability).collect();
     let facts = Facts { hostname: general("Name:").unwrap_or_default(), ..Facts::default() };
     wb_sys::system(&facts, &environment)
@@ -225,7 +237,7 @@ mod tests {
             others: BTreeMap::from([("project".to_owned(), "a\nb:c".to_owned())]),
             environment: BTreeMap::from([
                 (BASE_ENVIRONMENT.to_owned(), vec![machine(&[("kernel", "5.0\nSMP".into())])]),
-                ("Tuned".to_owned(), vec![machine(&[("params", serde_json::json!({"cpus": 3}))]), machine(&[])]),
+                ("Tuned".to_owned(), vec![machine(&[("kernel", serde_json::json!({"release": "6.1"}))]), machine(&[])]),
             ]),
             ..Metadata::default()
         };
@@ -236,8 +248,8 @@ mod tests {
         assert_eq!((&read.command, &read.version), (&written.command, &written.version));
         assert_eq!((read.guest_distro.as_deref(), read.machine_url.as_deref()), (Some("DISTRO"), Some("foo, bar")));
         assert_eq!(read.others["project"], "a b:c");
-        assert_eq!(read.environment[BASE_ENVIRONMENT], written.environment[BASE_ENVIRONMENT]);
-        assert_eq!(read.environment["Tuned"][0].sections["params"], "{\n  \"cpus\": 3\n}");
-        assert_eq!(read.environment["Tuned"].len(), 2);
+        assert_eq!(read.environment, written.environment);
+        let releases = ["Tuned", BASE_ENVIRONMENT].map(|name| kernel_release(&read.environment[name][0]));
+        assert_eq!(releases, [Some("6.1".to_owned()), Some("5.0".to_owned())]);
     }
 }

@@ -25,7 +25,7 @@ pub trait Knob: Sync {
     fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported>;
     /// Assesses whether a value is quiet.
     fn assess(&self, value: &KnobValue) -> Assessment;
-    /// The writes that set it to a value, which is given in the format of output or of the kernel.
+    /// The writes that set it to a value as users write it: `128k`, `off`, `1200-2000`.
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites;
     /// Refuses a value that no machine accepts; by default any may be valid.
     fn check_value(&self, _value: &str) -> Result<(), Unsupported> {
@@ -104,16 +104,22 @@ pub enum KnobValue {
     Choice(String),
 }
 
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
 impl fmt::Display for KnobValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
             Self::Number(number) => write!(f, "{number}"),
-            Self::Bytes(Bytes(bytes)) => match bytes {
-                1..1024 => write!(f, "{bytes} bytes"),
-                0..0x10_0000 => write!(f, "{} KiB", bytes >> 10),
-                0x10_0000..0x4000_0000 => write!(f, "{} MiB", bytes >> 20),
-                _ => write!(f, "{:.1} GiB", *bytes as f64 / f64::from(1 << 30)),
+            // Settings differ in what is shown of them; only sizes of memory, which are read, are rounded.
+            Self::Bytes(Bytes(bytes)) => match *bytes {
+                0 => f.write_str("0 KiB"),
+                GIB.. => write!(f, "{:.1} GiB", *bytes as f64 / GIB as f64),
+                bytes if bytes % MIB == 0 => write!(f, "{} MiB", bytes / MIB),
+                bytes if bytes % KIB == 0 => write!(f, "{} KiB", bytes / KIB),
+                bytes => write!(f, "{bytes} bytes"),
             },
             Self::Micros(micros) => write!(f, "{micros} µs"),
             Self::Millis(millis) => write!(f, "{millis} ms"),
@@ -139,4 +145,17 @@ impl Assessment {
     }
 
     pub(crate) const UNEXPECTED_VALUE: Self = Self::Unknown { reason: "unexpected type of value" };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_sizes_are_shown_differently() {
+        let shown = |bytes: u64| KnobValue::Bytes(Bytes(bytes)).to_string();
+        assert_eq!([0, 512, 4096, 128 << 10].map(shown), ["0 KiB", "512 bytes", "4 KiB", "128 KiB"]);
+        assert_eq!([1 << 20, 3 << 19, 2 << 20, 3 << 29].map(shown), ["1 MiB", "1536 KiB", "2 MiB", "1.5 GiB"]);
+        assert_eq!([1025, (1 << 20) + 1].map(shown), ["1025 bytes", "1048577 bytes"]);
+    }
 }

@@ -7,7 +7,7 @@ use wb_peers::{Payload, Scenario};
 use wb_test::Measurement;
 
 use super::cell::PeersCell;
-use super::gates::raw_rate;
+use super::gates::{raw_rate, sum};
 use super::study::{ScenarioOutput, median};
 
 /// Interval of the reports of programs such as iperf3, in seconds.
@@ -24,7 +24,7 @@ const FOREIGN_SHARE: f64 = 0.5;
 /// Adds a finding if so much else was sent that the counters of the kernel confirm nothing.
 fn add_foreign_traffic(measurement: &mut Measurement, scenario: &ScenarioOutput) {
     let iterations = &scenario.output.iterations;
-    let reported: u64 = iterations.iter().map(|iteration| iteration.sent.saturating_add(iteration.received)).sum();
+    let reported = sum(iterations.iter().flat_map(|iteration| [iteration.sent, iteration.received]));
     let counted = scenario.traffic.sent().max(scenario.traffic.received());
     let allowed = reported + FOREIGN_BYTES.max((reported as f64 * FOREIGN_SHARE) as u64);
     if counted > allowed {

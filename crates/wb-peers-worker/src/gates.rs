@@ -15,15 +15,15 @@ use super::study::ScenarioOutput;
 use super::timing::ORDER_TOLERANCE;
 use super::traffic::Traffic;
 
-/// Factor by which a rate may exceed the best raw transfer beside it if the raw transfers are equal: both vary. If they
-/// differ, by as much more.
+/// A rate may be this many times the best raw rate beside it, as both vary. The factor is divided by
+/// [`Ceiling::steadiness`], up to [`MAX_CEILING_MARGIN`]: on a busy machine, the best raw rate is too low as well.
 const CEILING_MARGIN: f64 = 1.5;
 const MAX_CEILING_MARGIN: f64 = 5.0;
-/// A round trip may be shorter than the shortest raw one by this factor.
+/// A round trip takes at least this share of the shortest raw one, as both vary.
 const ROUND_TRIP_MARGIN: f64 = 0.8;
 /// Durations in total may exceed the run time of their process by this factor.
 const CLOCK_MARGIN: f64 = 1.01;
-/// Bytes per second that no program exceeds, wherever its payload goes: several times what a socket's memory moves.
+/// Bytes per second that no transfer reaches, even in memory: only figures in a wrong unit, or made up, exceed it.
 const MAX_RATE: f64 = 500e9;
 
 /// The share of inexact counts that the kernel has to confirm: data in flight is dropped at the end of a transfer.
@@ -49,6 +49,9 @@ pub(super) fn check_endpoints(
         );
     }
     check_negotiated(measurement, cell, &format!("listener `{}`", cell.listener), &listener.negotiated);
+    let error = listener.served.iter().find_map(|served| served.error.as_deref());
+    measurement
+        .require(error.is_none(), Gate::Work, || format!("the listener reported: {}", error.unwrap_or_default()));
     if cell.has_listener_counts {
         check_counts(measurement, all, listener);
     } else {
@@ -61,13 +64,12 @@ pub(super) fn check_endpoints(
 /// Checks that the listener counted as many bytes in total as the dialers. The listener may count one iteration as
 /// several streams.
 fn check_counts(measurement: &mut Measurement, all: &[ScenarioOutput], listener: &EndpointOutput) {
-    let sum = |figures: &mut dyn Iterator<Item = (u64, u64)>| {
-        figures.fold((0, 0), |(one, other), (more, further)| (one + more, other + further))
-    };
-    let dialed = all.iter().flat_map(|scenario| &scenario.output.iterations);
-    let (sent, received) = sum(&mut dialed.map(|iteration| (iteration.sent, iteration.received)));
-    let (arrived, answered) = sum(&mut listener.served.iter().map(|served| (served.received, served.sent)));
-    // What is in flight when a dialer has had enough is lost.
+    let dialed = || all.iter().flat_map(|scenario| &scenario.output.iterations);
+    let sent = sum(dialed().map(|iteration| iteration.sent));
+    let received = sum(dialed().map(|iteration| iteration.received));
+    let arrived = sum(listener.served.iter().map(|served| served.received));
+    let answered = sum(listener.served.iter().map(|served| served.sent));
+    // A download of a fixed time ends when the dialer closes it, and what is in flight then is lost.
     let may_lose =
         all.iter().any(|scenario| scenario.run.fixed_time().is_some() && scenario.run.scenario == Scenario::Download);
     let is_answer_complete = if may_lose { answered >= received } else { answered == received };
@@ -81,9 +83,11 @@ fn check_counts(measurement: &mut Measurement, all: &[ScenarioOutput], listener:
             bytes(received)
         )
     });
-    let error = listener.served.iter().find_map(|served| served.error.as_deref());
-    measurement
-        .require(error.is_none(), Gate::Work, || format!("the listener reported: {}", error.unwrap_or_default()));
+}
+
+/// Adds counts of an endpoint, which may be any numbers.
+pub(super) fn sum(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
 }
 
 fn check_negotiated(
@@ -139,7 +143,7 @@ pub(super) fn check_iterations(measurement: &mut Measurement, scenario: &Scenari
         let is_positive = iteration.duration().is_some_and(|seconds| seconds > 0.0 && seconds.is_finite());
         measurement.require(is_positive, Gate::Output, || format!("{name}, iteration {i}: no time from open to end"));
     }
-    // Times in another unit are often out of order, too.
+    // Before the order: the first failure is what is reported, and times in another unit are often out of order, too.
     check_durations(measurement, name, scenario.durations().iter().sum(), *elapsed);
     check_order(measurement, name, &output.iterations);
 }
@@ -188,8 +192,8 @@ pub(super) fn check_traffic(measurement: &mut Measurement, cell: &PeersCell, sce
     let ScenarioOutput { name, output, traffic, .. } = scenario;
     let share = if cell.has_listener_counts { 1.0 } else { INEXACT_SHARE };
     let required = |bytes: u64| (bytes as f64 * share) as u64;
-    let sent = required(output.iterations.iter().map(|iteration| iteration.sent).sum());
-    let received = required(output.iterations.iter().map(|iteration| iteration.received).sum());
+    let sent = required(sum(output.iterations.iter().map(|iteration| iteration.sent)));
+    let received = required(sum(output.iterations.iter().map(|iteration| iteration.received)));
     check_total_traffic(measurement, cell, name, sent, received, traffic);
 }
 
@@ -221,7 +225,8 @@ pub(super) fn check_total_traffic(
     }
 }
 
-/// Checks that nothing is faster than the raw path beside it.
+/// Checks rates against [`max_rate`], and round trips against raw ones. One that stays within the host need not be slower
+/// than TCP.
 pub(super) fn check_ceiling(
     measurement: &mut Measurement,
     cell: &PeersCell,
@@ -230,9 +235,7 @@ pub(super) fn check_ceiling(
 ) {
     if scenario.run.scenario.is_rate() {
         check_rate(measurement, cell, &scenario.name, raw_rate(&scenario.run, ceiling), &scenario.rates(), ceiling)
-    } else if cell.payload == Payload::Local {
-        // What stays within the host need not be slower than TCP.
-    } else {
+    } else if cell.payload != Payload::Local {
         check_round_trip(measurement, &scenario.name, &scenario.durations(), ceiling)
     }
 }
@@ -311,6 +314,7 @@ mod tests {
     use wb_model::Validity;
 
     use super::*;
+    use crate::output::Served;
     use crate::params::PeersParams;
     use crate::traffic::InterfaceBytes;
 
@@ -382,6 +386,40 @@ mod tests {
         );
         let (gate, figures) = failed(|scenario| scenario.output.iterations.truncate(3));
         assert_eq!((gate, figures.as_str()), (Gate::Work, "upload: 3 of 4 iterations were reported"));
+    }
+
+    fn check_listener(scenario: ScenarioOutput, served: Vec<Served>, are_counts_exact: bool) -> Validity {
+        let mut cell = PeersCell::new(Arc::default(), &wb_model::Params::new()).unwrap();
+        cell.has_listener_counts = are_counts_exact;
+        let negotiated = vec![BTreeMap::new()];
+        let listener = EndpointOutput { negotiated: negotiated.clone(), served, ..EndpointOutput::default() };
+        let scenario = ScenarioOutput { output: EndpointOutput { negotiated, ..scenario.output }, ..scenario };
+        let mut measurement = Measurement::default();
+        check_endpoints(&mut measurement, &cell, &[scenario], &listener);
+        measurement.validity
+    }
+
+    #[test]
+    fn errors_of_a_listener_count_whether_its_counts_are_exact_or_not() {
+        let received = 4 * upload().run.bytes();
+        for are_counts_exact in [true, false] {
+            let served = |error: Option<&str>| vec![Served { received, sent: 0, error: error.map(str::to_owned) }];
+            assert_eq!(check_listener(upload(), served(None), are_counts_exact), Validity::Valid);
+            let checked = check_listener(upload(), served(Some("the stream was reset")), are_counts_exact);
+            let Validity::Invalid { gate: Gate::Work, figures } = checked else { panic!("{are_counts_exact}") };
+            assert_eq!(figures, "the listener reported: the stream was reset");
+        }
+    }
+
+    // Two iterations with `(size_t) -1` bytes overflowed their sum.
+    #[test]
+    fn counts_of_any_size_are_compared() {
+        let (gate, _) = failed(|scenario| scenario.output.iterations.iter_mut().for_each(|one| one.sent = u64::MAX));
+        assert_eq!(gate, Gate::Work);
+        let mut scenario = upload();
+        scenario.output.iterations.iter_mut().for_each(|iteration| iteration.received = u64::MAX);
+        let served = vec![Served { received: u64::MAX, sent: u64::MAX, error: None }; 2];
+        assert!(matches!(check_listener(scenario, served, true), Validity::Invalid { gate: Gate::Work, .. }));
     }
 
     #[test]

@@ -37,7 +37,7 @@ use crate::request::{SpannedValue, ValueForm};
 use crate::tools::{self, ToolGroups};
 use crate::{Request, RequestCriteria, Sampling, SpannedParam, spec};
 
-/// The name of the test that a matrix of implementations is.
+/// The test that each `[[peers]]` requests.
 pub const PEERS: &str = "peers";
 
 #[derive(Debug, Clone, PartialEq)]
@@ -84,6 +84,7 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile, Diagnostics> {
         let index = sampling_key_span(&table, &fault.keys);
         errors.push(Diagnostic::at(&source, index, fault.message, "here"));
     }
+    errors.ok(check_group_names(&source, &table));
     errors.ok(tools::validate_groups(&source, &head.tool_groups));
     if let Some(line) = head.publish.as_ref().filter(|line| tools::split_words(line.get_ref()).is_none()) {
         let message = "invalid `publish` command: expected a non-empty command line with closed quotes";
@@ -129,16 +130,32 @@ pub fn decode_utf8(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
     })
 }
 
-/// Converts an error in a key. `tools` is a key of the plan and of its tests; after `[sampling]`, it is a key of that
-/// table.
+/// The keys of a plan that are no tables: below the first table, they are keys of that table.
+const PLAN_KEYS: [&str; 5] = ["name", "summary", "tools", "on", "publish"];
+
 fn key_error(source: &SourceText, error: &toml::de::Error) -> Diagnostic {
     match error.span() {
-        Some(at) if source.text.get(at.clone()) == Some("tools") => {
-            Diagnostic::at(source, at, "misplaced key `tools`", "move it above the first table")
-                .with_help("above the first table it applies to all tests, inside a [[test]] to that test alone")
-        }
+        Some(span) if PLAN_KEYS.iter().any(|key| source.text.get(span.clone()) == Some(key)) => misplaced(source, span),
         _ => toml_error(source, error),
     }
+}
+
+/// A key of the plan below a table.
+fn misplaced(source: &SourceText, span: Range<usize>) -> Diagnostic {
+    let key = &source.text[span.clone()];
+    let error = Diagnostic::at(source, span, format!("misplaced key `{key}`"), "move it above the first table");
+    if ["tools", "on"].contains(&key) {
+        error.with_help("above the first table it applies to all tests, inside a [[test]] to that test alone")
+    } else {
+        error
+    }
+}
+
+/// Refuses groups of tools that have the name of a key of the plan.
+fn check_group_names(source: &SourceText, table: &DeTable) -> Result<(), Diagnostic> {
+    let Some(DeValue::Table(groups)) = table.get("tool-groups").map(Spanned::get_ref) else { return Ok(()) };
+    let key = groups.keys().find(|key| PLAN_KEYS.contains(&key.get_ref().as_ref()));
+    key.map_or(Ok(()), |key| Err(misplaced(source, key.span())))
 }
 
 /// Converts an error of the TOML parser, with a spelling suggestion for an unknown name.
@@ -383,6 +400,19 @@ mod tests {
             "test = 3",
         ] {
             assert!(parse("p.toml", bad).is_err(), "{bad}");
+        }
+    }
+
+    // A list below `[tool-groups]` defined a group with the name of the key.
+    #[test]
+    fn keys_of_the_plan_are_refused_below_every_table() {
+        for table in ["sampling", "tool-groups"] {
+            for key in PLAN_KEYS {
+                let errors = parse("p.toml", &format!("[{table}]\n{key} = [\"sar 1\"]\n")).unwrap_err();
+                let [error] = errors.as_slice() else { panic!("{table} {key}: {errors:?}") };
+                assert_eq!(error.message(), format!("misplaced key `{key}`"), "{table}");
+                assert_eq!((error.excerpt(), error.label()), (key, "move it above the first table"), "{table}");
+            }
         }
     }
 

@@ -22,14 +22,14 @@ pub enum RecordError {
     /// The run does not exist.
     #[error("cannot read run `{}`: no such folder", path.display())]
     NoRun { path: PathBuf },
-    #[error("missing journal `{}`: without it, the attempts in this folder cannot be read", path.display())]
+    #[error("missing or empty journal `{}`: without it, the attempts in this folder cannot be read", path.display())]
     EmptyJournal {
         /// The path of the journal.
         path: PathBuf,
     },
     #[error("another weighbridge is writing to `{}`", path.display())]
     Busy { path: PathBuf },
-    /// A line in the middle of the journal is incomplete or invalid.
+    /// A complete line of the journal is invalid; an incomplete last line, of a killed writer, is no error.
     #[error("{}:{line}: {reason}", path.display())]
     InvalidLine {
         /// The journal.
@@ -73,7 +73,7 @@ impl RecordError {
             },
             Self::NotARun { help, .. } => Some(help),
             Self::NoRun { .. } => Some("`weighbridge run --into` creates a run folder"),
-            Self::EmptyJournal { .. } => Some("restore it"),
+            Self::EmptyJournal { .. } => Some("restore it from a copy of the run"),
             Self::Busy { .. } => Some("wait for it, or choose another folder"),
             Self::InvalidLine { .. } => {
                 Some("the file was modified: restore it, or remove the line, and its samples are measured again")

@@ -15,7 +15,7 @@ use crate::worker_pool::WorkerPool;
 /// Values by knob (`NAME` or `NAME@TARGET`).
 type Combination = BTreeMap<String, String>;
 
-/// Marks cells as unsupported whose knobs cannot be set. Each combination is tried once on each worker, and only for
+/// Marks as unsupported the cells whose knobs cannot be set. Each combination is tried once on each worker, and only for
 /// cells without attempts: the knobs of others could be set. A lost worker is no error here, because its cells report
 /// it. `test_cells` are the cells of the plan, in its order.
 pub(crate) async fn try_knobs(
@@ -27,7 +27,6 @@ pub(crate) async fn try_knobs(
     let mut tried: BTreeMap<(WorkerName, Combination), Option<String>> = BTreeMap::new();
     for (cell, test_cell) in plan.cells.iter_mut().zip(test_cells) {
         let knobs = &test_cell.shared_params().knobs;
-        // A matrix without the combinations that the kernel refuses is shorter, before anything is measured.
         if knobs.is_empty() || cell.unsupported.is_some() || !history.attempts(&cell.id).is_empty() {
             continue;
         }
@@ -53,13 +52,13 @@ async fn find_refusal(worker: &Worker, knobs: &Combination) -> Result<Option<Str
     let tried = async {
         let group = worker.new_group().await?;
         let report = group.tune_best_effort(knobs.clone()).await;
-        // What could not be reverted stays in the undo log, and fails the first attempt.
+        // A change that could not be reverted stays in the undo log, and makes the first attempt fail.
         let _ = group.teardown().await?;
         report
     };
     let results = match tried.await {
         Ok(report) => report.0,
-        // As while another run measures on the machine: the attempts say so.
+        // For example, another run measures on the machine: the attempts fail with this error, and report it.
         Err(WorkerError::Fault { .. } | WorkerError::Lost { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
     };

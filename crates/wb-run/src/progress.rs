@@ -5,6 +5,7 @@ use wb_plan::TimeEstimate;
 #[derive(Debug, Clone)]
 pub enum Progress {
     Started {
+        /// Number of cells with something to measure.
         cells: usize,
         /// Number of cells that are complete already.
         complete: usize,
@@ -40,6 +41,7 @@ pub enum Progress {
         value: Option<(Metric, f64)>,
         disturbances: Vec<String>,
     },
+    /// Of a cell with something to measure.
     CellEnded {
         cell: CellId,
         reason: String,

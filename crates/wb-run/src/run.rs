@@ -110,23 +110,23 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
         history,
     };
     let is_open = |index: usize| !matches!(next(&cells, index, job.stopping_rule, &plan.sampling), Step::Finish(_));
-    let open = (0..cells.len()).filter(|index| is_open(*index)).count();
+    let open: BTreeSet<usize> = (0..cells.len()).filter(|index| is_open(*index)).collect();
     let is_recorded = |cell: &Cell| earlier.iter().any(|invocation| invocation.cells.contains(&cell.id));
-    if open == 0 && !earlier.is_empty() && plan.cells.iter().all(is_recorded) {
-        watch(started_event(&cells, &plan, open));
+    if open.is_empty() && !earlier.is_empty() && plan.cells.iter().all(is_recorded) {
+        watch(started_event(&cells, &plan, open.len()));
         record_definitions(&context.run, &cells)?.into_iter().for_each(|note| watch(Progress::Note(note)));
         let publisher = job.publisher;
-        SampleLoop { context, cells, ended: BTreeSet::new(), stopping_rule: None, publisher, watch: &mut watch }
+        SampleLoop { context, cells, open, ended: BTreeSet::new(), stopping_rule: None, publisher, watch: &mut watch }
             .publish_pending()
             .await?;
         return Ok(RunEnd::AlreadyComplete);
     }
     let (other_runs, warnings) = OtherRuns::announce(&context.pool).await?;
     context.other_runs = other_runs;
-    watch(started_event(&cells, &plan, open));
+    watch(started_event(&cells, &plan, open.len()));
     warnings.into_iter().for_each(|warning| watch(Progress::Warning(warning)));
     let mut build_problems = Vec::new();
-    for index in (0..cells.len()).filter(|index| is_open(*index)) {
+    for &index in &open {
         let problems = consistency::check_build(&cells[index], &context.pool, &plan.sampling, &job.cancel).await?;
         build_problems.push((index, problems));
     }
@@ -166,7 +166,7 @@ pub async fn run(job: RunSpec<'_>, mut watch: impl FnMut(Progress)) -> Result<Ru
     let order = plan.sampling.order;
     let (stopping_rule, publisher) = (job.stopping_rule, job.publisher);
     let mut sampler =
-        SampleLoop { context, cells, ended: BTreeSet::new(), stopping_rule, publisher, watch: &mut watch };
+        SampleLoop { context, cells, open, ended: BTreeSet::new(), stopping_rule, publisher, watch: &mut watch };
     for (index, problems) in build_problems {
         sampler.record_problems(index, problems)?;
     }
@@ -356,6 +356,8 @@ fn blocks(cells: &[Cell]) -> Vec<Block> {
 struct SampleLoop<'a, W> {
     context: RunContext,
     cells: Vec<ActiveCell>,
+    /// Those with something to measure when the run began.
+    open: BTreeSet<usize>,
     ended: BTreeSet<usize>,
     stopping_rule: Option<&'a StoppingRule>,
     publisher: Option<&'a Publisher>,
@@ -486,7 +488,9 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
         if self.context.history.end_reason(&id) != Some(by.as_str()) {
             self.context.write(JournalEvent::CellEnded { cell: id.clone(), key, reason: by.clone() })?;
         }
-        (self.watch)(Progress::CellEnded { cell: id.clone(), reason: by });
+        if self.open.contains(&index) {
+            (self.watch)(Progress::CellEnded { cell: id.clone(), reason: by });
+        }
         self.ended.insert(index);
         self.cells[index].end();
         let of_test = |other: &CellId| test_of(other) == test_of(&id);

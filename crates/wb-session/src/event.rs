@@ -16,6 +16,14 @@ use wb_run::preparation::SetupEvent;
 use crate::bisect::RevisionVerdict;
 use crate::error::SessionError;
 
+/// A run that the same command continues.
+#[derive(Debug)]
+pub struct KeptRun {
+    pub folder: PathBuf,
+    /// Whether the user gave the folder with `--into`.
+    pub is_folder_given: bool,
+}
+
 #[derive(Debug)]
 pub enum SessionEvent {
     /// An error that does not end the session.
@@ -42,15 +50,14 @@ pub enum SessionEvent {
     RunStarted(PathBuf),
     RunProgress(Box<wb_run::Progress>),
     RunEnded,
-    /// An error ends the session after measuring has started; its results so far are kept in this folder.
-    ResultsKeptAfterError(PathBuf),
-    Interrupted {
-        folder: PathBuf,
-        /// Whether the user gave the folder with `--into`.
-        is_folder_given: bool,
+    /// An error ends the session after measuring has started; its results so far are kept.
+    ResultsKeptAfterError(KeptRun),
+    Interrupted(KeptRun),
+    /// Publishing the whole run failed; results of single tests may be published.
+    NotPublished {
+        run: KeptRun,
+        reason: String,
     },
-    /// Publishing the whole run failed, for this reason; results of single tests may be published.
-    NotPublished(String),
     /// An endpoint of a bisection (its good or its bad revision) is about to be measured: described on one line.
     MeasuringEndpoint(String),
     EndpointsDiffer {

@@ -31,7 +31,7 @@ pub mod variants;
 pub mod worker_program;
 
 pub use error::{ErrorClass, SessionError, describe_empty_selection};
-pub use event::{EventSink, HostEvent, SessionEvent};
+pub use event::{EventSink, HostEvent, KeptRun, SessionEvent};
 pub use measure::MeasureSession;
 pub use options::{HostOptions, HostSelection, PreparationOptions, RunFolderOptions, SessionOptions};
 pub use request::MeasureRequest;

@@ -13,7 +13,7 @@ use wb_run::preparation::{abort_run, begin_run};
 use wb_run::{InputRecorder, Publisher, RunEnd, StoppingRule};
 
 use crate::error::SessionError;
-use crate::event::{EventSink, HostEvent, SessionEvent};
+use crate::event::{EventSink, HostEvent, KeptRun, SessionEvent};
 use crate::hosts::{
     HostPreparation, ProfileFailurePolicy, prepare_hosts, refuse_local_kernel_arguments, requested_profiles,
 };
@@ -134,18 +134,17 @@ impl<'a> MeasureSession<'a> {
             if let Err(error) = results() {
                 self.events.warn(error);
             }
-            self.events.emit(SessionEvent::ResultsKeptAfterError(self.folder().to_owned()));
+            self.events.emit(SessionEvent::ResultsKeptAfterError(self.kept_run()));
         }
         let SessionOutcome { end, failed_profiles, .. } = outcome?;
         let study = results()?;
         let published = match end {
             RunEnd::Interrupted => {
-                let (folder, is_folder_given) = (self.folder().to_owned(), self.options.run_folder.is_given);
-                self.events.emit(SessionEvent::Interrupted { folder, is_folder_given });
+                self.events.emit(SessionEvent::Interrupted(self.kept_run()));
                 PublishState::NotRequested
             }
             RunEnd::Finished | RunEnd::AlreadyComplete => {
-                publish_run(self.publish.as_ref(), self.folder(), &self.events)?
+                publish_run(self.publish.as_ref(), self.kept_run(), &self.events)?
             }
         };
         Ok(MeasureResult { end, study, published, expected_failures: 0, failed_profiles })
@@ -160,6 +159,11 @@ impl<'a> MeasureSession<'a> {
             plan: self.request.name.clone(),
             metadata: mask_metadata(&self.metadata),
         }
+    }
+
+    fn kept_run(&self) -> KeptRun {
+        let RunFolderOptions { path, is_given, .. } = &self.options.run_folder;
+        KeptRun { folder: path.clone(), is_folder_given: *is_given }
     }
 
     fn interrupted(&self) -> SessionError {

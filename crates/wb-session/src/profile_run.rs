@@ -28,55 +28,60 @@ impl MeasureSession<'_> {
         hosts: &mut ConnectedHosts,
         context: &SessionContext<'_>,
         plan: &mut impl FnMut(&PlanWorkers, &NamedProfile) -> Result<Plan, SessionError>,
-        ends: &mut SessionOutcome,
+        outcome: &mut SessionOutcome,
     ) -> Result<RunEnd, SessionError> {
-        let interrupted = |ends: &mut SessionOutcome| {
-            ends.merge(RunEnd::Interrupted);
+        let interrupted = |outcome: &mut SessionOutcome| {
+            outcome.merge(RunEnd::Interrupted);
             Ok(RunEnd::Interrupted)
         };
-        if self.is_complete(named, plan) {
-            ends.merge(RunEnd::AlreadyComplete);
+        // First, as cells have only the name of their profile: those of another definition would count as measured.
+        self.require_same_profile(named)?;
+        if self.is_measured_already(named, plan) {
+            outcome.merge(RunEnd::AlreadyComplete);
             return Ok(RunEnd::AlreadyComplete);
         }
-        self.require_same_profile(named)?;
-        // Not cancellable: a rebooting host must come back first.
-        if context.has_kernel_arguments || !ends.has_started {
+        // Also before the first measurement without kernel arguments: an interrupted session may have left some. Not
+        // cancellable: a rebooting host must come back first.
+        if context.has_kernel_arguments || !outcome.has_started {
             self.start_kernels(&named.profile.kernel_arguments, hosts).await?;
         }
         if *context.cancel.borrow() {
-            return interrupted(ends);
+            return interrupted(outcome);
         }
-        let put = hosts.apply_profile(named, context.failure_policy, self.folder());
-        let Some(state) = run_until_cancelled(put, context.cancel.clone()).await else { return interrupted(ends) };
+        let applying = hosts.apply_profile(named, context.failure_policy, self.folder());
+        // Cancelled, the future is dropped, and with it the groups that own what was applied: it is reverted.
+        let Some(state) = run_until_cancelled(applying, context.cancel.clone()).await else {
+            return interrupted(outcome);
+        };
         let mut state = state?;
         if state.pool.workers.is_empty() {
-            ends.failed_profiles += 1;
+            outcome.failed_profiles += 1;
         }
         let measured = match run_until_cancelled(self.make_plan(named, &mut state, plan), context.cancel.clone()).await
         {
             None => Ok(RunEnd::Interrupted),
             Some(Err(error)) => Err(error),
-            Some(Ok(plan)) => match self.measure_plan(plan, &state, context, ends).await {
+            Some(Ok(plan)) => match self.measure_plan(plan, &state, context, outcome).await {
                 // Guests belong to this profile alone, so the other profiles can still be measured.
                 Err(error @ SessionError::Run(RunError::Lost { .. })) if named.profile.guests.is_some() => {
                     self.events.warn(error);
-                    ends.failed_profiles += 1;
+                    outcome.failed_profiles += 1;
                     Ok(RunEnd::Finished)
                 }
                 measured => measured,
             },
         };
         let saved = record_consoles(self.folder(), &named.name, &state.console_output().await);
-        let changed = state.revert().await;
-        ends.failed_profiles += usize::from(!changed.is_empty());
-        for host in &changed {
+        let unreverted = state.revert().await;
+        outcome.failed_profiles += usize::from(!unreverted.is_empty());
+        for host in &unreverted {
             if let Err(error) = hosts.replace_agent(host).await {
                 self.events.warn(error);
             }
         }
         let end = measured?;
         saved?;
-        ends.merge(end);
+        outcome.merge(end);
         Ok(end)
     }
 
@@ -85,12 +90,12 @@ impl MeasureSession<'_> {
         plan: Plan,
         state: &ProfiledHosts,
         context: &SessionContext<'_>,
-        ends: &mut SessionOutcome,
+        outcome: &mut SessionOutcome,
     ) -> Result<RunEnd, SessionError> {
-        let job = self.build_job(plan, state, context)?;
+        let spec = self.build_spec(plan, state, context)?;
         self.events.emit(SessionEvent::RunStarted(self.folder().to_owned()));
-        let end = wb_run::run(job, |progress| {
-            ends.has_started |= matches!(progress, Progress::Started { .. });
+        let end = wb_run::run(spec, |progress| {
+            outcome.has_started |= matches!(progress, Progress::Started { .. });
             self.events.emit(SessionEvent::RunProgress(Box::new(progress)));
         })
         .await;
@@ -108,7 +113,8 @@ impl MeasureSession<'_> {
         let Some((invocation, _)) = run_file.last_invocation_for(&named.name) else { return Ok(()) };
         let recorded: Option<Vec<AppliedProfile>> =
             run.read_json(&run.environment_path(&format!("profile-{invocation}")))?;
-        let previous = recorded.and_then(|mut all| all.pop()).map(|standing| (standing.profile.state(), standing.sets));
+        // All hosts have the same profile, so that any of them will do; one that changes nothing is not recorded.
+        let previous = recorded.and_then(|mut all| all.pop()).map(|applied| (applied.profile.state(), applied.sets));
         let now = (mask_profile(&named.profile)?.state(), set_values(&named.profile, &all_sets()?));
         if previous.unwrap_or_default() == now {
             return Ok(());
@@ -129,7 +135,7 @@ impl MeasureSession<'_> {
 
     /// Whether everything requested in a profile that needs guests or a reboot is already measured, by the plan for the
     /// recorded workers; this avoids starting guests or rebooting only to find nothing to do.
-    fn is_complete(
+    fn is_measured_already(
         &self,
         named: &NamedProfile,
         plan: &mut impl FnMut(&PlanWorkers, &NamedProfile) -> Result<Plan, SessionError>,
@@ -170,7 +176,7 @@ impl MeasureSession<'_> {
         Ok(plan)
     }
 
-    fn build_job<'b>(
+    fn build_spec<'b>(
         &'b self,
         plan: Plan,
         state: &ProfiledHosts,

@@ -1,7 +1,6 @@
 //! Publishes results with a command of the user.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use wb_profile::Controller;
 use wb_record::RunFolder;
@@ -11,7 +10,7 @@ use wb_run::publish::{is_due, test_of};
 use wb_sys::programs::is_program;
 
 use crate::error::SessionError;
-use crate::event::{EventSink, SessionEvent};
+use crate::event::{EventSink, KeptRun, SessionEvent};
 use crate::measure::cancel_on_signals;
 use crate::program::runtime;
 use crate::worker_program::worker_program;
@@ -68,20 +67,20 @@ pub fn require_program(words: &[String]) -> Result<(), SessionError> {
 /// Publishes the whole run if anything of it is new.
 pub(crate) fn publish_run(
     config: Option<&PublishConfig>,
-    folder: &Path,
+    kept: KeptRun,
     events: &EventSink,
 ) -> Result<PublishState, SessionError> {
     let published = runtime()?.block_on(async {
         let Some(publisher) = PublishConfig::start_publisher(config).await? else { return Ok(None) };
-        let published = publisher.publish_run(folder, &cancel_on_signals()).await?;
+        let published = publisher.publish_run(&kept.folder, &cancel_on_signals()).await?;
         publisher.close().await?;
         Ok::<_, SessionError>(Some(published))
     })?;
     let Some(published) = published else { return Ok(PublishState::NotRequested) };
+    let run = RunFolder::open(&kept.folder)?;
     if let Some(StepOutcome::Failed { reason }) = published.as_ref().map(|published| &published.outcome) {
-        events.emit(SessionEvent::NotPublished(reason.to_string()));
+        events.emit(SessionEvent::NotPublished { run: kept, reason: reason.to_string() });
     }
-    let run = RunFolder::open(folder)?;
     let lines = run.journal_lines()?;
     let cells = run.run_file()?.invocations.into_iter().flat_map(|invocation| invocation.cells);
     let mut all = cells.map(|cell| Some(test_of(&cell))).chain([None]);

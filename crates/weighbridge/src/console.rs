@@ -95,11 +95,15 @@ pub(crate) fn open_log(flags: &ConsoleFlags) -> Result<(), Error> {
 /// Writes to standard error and to the log file, if any. No error stops a measurement: standard error may be a closed
 /// pipe (`2>&1 | head`), and a log that cannot be written, as on a full disk, is reported once.
 pub(crate) fn write_stderr(text: std::fmt::Arguments<'_>) {
-    let text = without_error_numbers(&text.to_string());
-    // What hosts and programs print must neither control the terminal nor be shown as something else.
-    let text = escape_controls(&text);
+    let text = clean(&text.to_string());
     let _ = std::io::stderr().write_all(text.as_bytes());
     write_log(&text);
+}
+
+/// What may be shown of a text. What hosts and programs print must neither control the terminal nor be shown as something
+/// else.
+pub(crate) fn clean(text: &str) -> String {
+    escape_controls(&without_error_numbers(text)).into_owned()
 }
 
 /// Removes the numbers that Rust appends to the system's error messages: ` (os error 2)`.
@@ -147,6 +151,12 @@ pub(crate) use {message, write_part};
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // Lines above a progress bar were printed as they were.
+    #[test]
+    fn shown_texts_neither_control_a_terminal_nor_conceal_anything() {
+        assert_eq!(clean("\u{1b}]0;x\u{7}a\u{202e}b\n"), "\\u{1b}]0;x\\u{7}a\\u{202e}b\n");
+    }
 
     #[test]
     fn only_numbers_of_system_errors_are_removed() {

@@ -9,6 +9,8 @@ use wb_run::Progress;
 use crate::console::Console;
 use crate::format::{format_duration, format_estimate, group_by_reason, with_unestimated};
 
+const BAR_STEPS: u64 = 1000;
+
 pub(crate) struct ProgressReporter {
     bar: Option<ProgressBar>,
     quiet: bool,
@@ -22,7 +24,7 @@ impl ProgressReporter {
         let bar = console.animate.then(|| {
             let style =
                 ProgressStyle::with_template("{bar:20} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
-            ProgressBar::new(1000).with_style(style)
+            ProgressBar::new(BAR_STEPS).with_style(style)
         });
         Self { bar, quiet: console.quiet, folder: folder.to_owned(), cells_done: 0, cells: 0 }
     }
@@ -45,19 +47,23 @@ impl ProgressReporter {
             }
             Progress::Note(note) => self.print_unless_quiet(note),
             Progress::Warning(message) => self.print(&format!("warning: {message}")),
-            Progress::AttemptStarted { cell, purpose, sample, min_samples: required, cell_seconds, seconds } => {
+            Progress::AttemptStarted { cell, purpose, sample, min_samples, cell_seconds, seconds } => {
                 let step = match purpose {
                     AttemptPurpose::WarmUp => "warm-up".to_owned(),
-                    AttemptPurpose::Sample => format!("sample {sample} of at least {required}"),
+                    AttemptPurpose::Sample => {
+                        format!("{sample} of at least {} taken", pluralize(*min_samples, "sample"))
+                    }
                 };
                 if let Some(bar) = &self.bar {
                     let elapsed = bar.elapsed().as_secs_f64();
-                    bar.set_position((1000.0 * elapsed / (elapsed + seconds).max(f64::MIN_POSITIVE)) as u64);
+                    let share = elapsed / (elapsed + seconds).max(f64::MIN_POSITIVE);
+                    bar.set_position((share * BAR_STEPS as f64) as u64);
                     let (total, of_cell) = (format_duration(*seconds), format_duration(*cell_seconds));
                     bar.set_message(format!(
-                        "{total} left, {}/{} cells done · {}: {step}, {of_cell} left",
+                        "{total} left, {}/{} cells done · {step}, {of_cell} left · {}",
                         self.cells_done,
                         self.cells,
+                        // Last, as a long one is cut off.
                         cell_name(cell)
                     ));
                 }
@@ -77,9 +83,9 @@ impl ProgressReporter {
                     ));
                 }
             }
-            Progress::CellEnded { cell, reason: by } => {
+            Progress::CellEnded { cell, reason } => {
                 self.cells_done += 1;
-                self.print_unless_quiet(&format!("{}: done: {by}", cell_name(cell)));
+                self.print_unless_quiet(&format!("{}: done: {reason}", cell_name(cell)));
             }
         }
     }
@@ -100,8 +106,9 @@ impl ProgressReporter {
     fn print(&self, text: &str) {
         match &self.bar {
             Some(bar) => {
-                bar.println(text);
-                crate::console::write_log(text);
+                let text = crate::console::clean(text);
+                bar.println(&text);
+                crate::console::write_log(&text);
             }
             None => crate::console::message!("{text}"),
         }

@@ -10,7 +10,7 @@ use wb_model::{WorkerName, pluralize};
 use wb_plan::Shortfall;
 use wb_run::preparation::SetupEvent;
 use wb_session::bisect::{DifferenceShare, RevisionVerdict};
-use wb_session::{EventSink, HostEvent, SessionEvent};
+use wb_session::{EventSink, HostEvent, KeptRun, SessionEvent};
 
 use crate::commands::command_line::{join_words, mask_secrets};
 use crate::console::{Console, message};
@@ -76,16 +76,15 @@ impl EventReporter {
                     reporter.finish();
                 }
             }
-            SessionEvent::ResultsKeptAfterError(folder) => {
-                message!("results so far are kept in {}; run the same command again to resume", folder.display());
+            SessionEvent::ResultsKeptAfterError(run) => {
+                message!("results so far are kept; to resume:\n  {}", continuing_command(&run));
             }
-            SessionEvent::Interrupted { folder, is_folder_given } => {
-                let line = resume_command(&folder, is_folder_given);
-                message!("interrupted: results so far are kept; to resume:\n  {line}");
+            SessionEvent::Interrupted(run) => {
+                message!("interrupted: results so far are kept; to resume:\n  {}", continuing_command(&run));
             }
-            SessionEvent::NotPublished(reason) => {
+            SessionEvent::NotPublished { run, reason } => {
                 message!("warning: the run was not published: {reason}");
-                message!("help: run the same command again to publish what is missing");
+                message!("help: to publish what is missing: {}", continuing_command(&run));
             }
             SessionEvent::BisectionInterrupted(folder) => {
                 let folder = folder.display();
@@ -183,6 +182,10 @@ pub(crate) fn describe_verdict(verdict: &RevisionVerdict) -> String {
 }
 
 /// The command line that resumes this run: the one that was typed, with `--into` added unless the folder was given.
+fn continuing_command(run: &KeptRun) -> String {
+    resume_command(&run.folder, run.is_folder_given)
+}
+
 pub(crate) fn resume_command(folder: &Path, is_folder_given: bool) -> String {
     let mut args: Vec<OsString> = std::env::args_os().collect();
     if !is_folder_given {

@@ -21,7 +21,7 @@ pub struct ProcessHandle {
 pub struct ExitReport {
     /// Why it ended.
     pub exit_reason: ExitReason,
-    /// Time right before exec: in its cgroup, placed and released.
+    /// Time right before exec, when it is in its cgroup, has its placement and, if it was suspended, was released.
     pub started_ns: u64,
     /// Time of its exit.
     pub ended_ns: u64,
@@ -54,7 +54,8 @@ pub enum Capture {
     /// Keep all of it, up to the limit of the command.
     #[default]
     Keep,
-    /// Compute its length and SHA-256 as it arrives; keep only its tail. Needs no memory, so it has no limit.
+    /// Compute its length and SHA-256 as it arrives, and keep the last 16 KiB or more, which come with the exit report.
+    /// Its length has no limit.
     Hash,
     /// Redirect it to `/dev/null`.
     Discard,
@@ -100,15 +101,17 @@ pub struct PlacementReport {
 pub struct Command {
     /// The program (searched for on `PATH` if it contains no slash) and its arguments.
     pub argv: Vec<String>,
-    /// Environment variables to add or override. The base environment is `PATH` and `HOME` of the agent, `LANG=C`,
-    /// `LC_ALL=C`, `TMPDIR` (the group's folder) and the inherited variables, nothing else.
+    /// Environment variables to add or override. The base environment is `PATH` (behind the group's programs) and `HOME`
+    /// of the agent, `LANG=C`, `LC_ALL=C`, `TMPDIR` (the group's folder) and `WEIGHBRIDGE_GROUP`, then the inherited
+    /// variables and those of the group; of two values, the last one is used.
     pub env: Vec<(String, String)>,
     /// Variables to copy from the agent's environment, if set there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inherit: Vec<String>,
     /// Working directory; the group's folder by default.
     pub cwd: Option<String>,
-    /// Folder of the existing cgroup (version 2) to run in; by default, the cgroup of the group.
+    /// Folder of the existing cgroup (version 2) to run in; by default a new one inside that of the group, if one can be
+    /// made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
     /// Contents of standard input; empty means immediate end of file.
@@ -123,7 +126,7 @@ pub struct Command {
     /// What happens if a stream that is kept exceeds the limit.
     #[serde(default)]
     pub overflow: Overflow,
-    /// Whether to report when its standard output arrived, if it is kept.
+    /// Whether to report when its standard output arrived, unless it is discarded; for a long one, at fewer points.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub times_output: bool,
 }
@@ -274,7 +277,7 @@ impl fmt::Display for ExitReason {
         match self {
             Self::Exited { status } => write!(f, "exit status {status}"),
             Self::Signalled { signal } => write!(f, "killed by signal {signal}"),
-            Self::TimedOut { limit: after } => write!(f, "timeout after {after}"),
+            Self::TimedOut { limit } => write!(f, "timeout after {limit}"),
             Self::TooMuchOutput { stream, limit } => {
                 let stream = match stream {
                     OutputStream::Stdout => "standard output",

@@ -93,7 +93,7 @@ pub(super) fn run_pending_cleanups(root: &SysRoot) {
 fn changes_of_root(root: &SysRoot) -> UnrevertedChanges {
     let (what, unnamed) =
         (Vec::new(), "settings that a run of root changed are still in effect, and only root can restore them");
-    // The name of the holder is a bonus; the changes are certain without it.
+    // Changes are assumed: only root can tell a holder that has changed nothing yet from one that has.
     let holder = UndoLog::last_holder(root).ok().flatten().filter(|holder| holder.subcommand == RUN);
     let Some(holder) = holder else { return UnrevertedChanges { what, reason: unnamed.to_owned(), is_locked: false } };
     let is_held = !holder.has_ended;
@@ -115,7 +115,7 @@ fn pending_changes(root: &SysRoot) -> Vec<String> {
     changes.iter().filter(|change| is_ours(change)).map(|change| change.resource.description()).collect()
 }
 
-/// Splits the result of a revert into the outcomes and the error that stopped it.
+/// Splits the result of a revert into the outcomes and the error of those that failed, which stay in the log.
 fn split_result(result: Result<Vec<(Change, RevertOutcome)>, RevertError>) -> (Vec<RevertedChange>, Option<UndoError>) {
     let (undone, error) = match result {
         Ok(undone) => (undone, None),
@@ -194,7 +194,7 @@ impl Agent {
         let mut slot = self.log.lock().await;
         // Another call may have torn the group down while this one waited for the lock.
         let group = self.group(group)?;
-        // Another run only warns as long as this one changes nothing.
+        // Measuring beside another run is only warned of; changing the machine beside it is refused.
         if let (None, Some(other)) = (slot.as_ref(), self.foreign_run()) {
             let reason = format!("cannot change this machine while another run measures on it: {other}");
             return Err(Fault::Refused { why: reason });
@@ -213,7 +213,7 @@ impl Agent {
         result.map_err(|error| to_fault(&error))
     }
 
-    /// Reverts the changes with these numbers; returns the outcomes and the error that stopped it.
+    /// Reverts the changes with these numbers; returns the outcomes and the error of those that failed.
     pub(super) async fn revert_changes(
         slot: &mut Option<UndoLog>,
         numbers: BTreeSet<u32>,

@@ -218,6 +218,23 @@ async fn resuming_on_another_machine_is_refused_and_after_a_reboot_it_is_not() {
     }
 }
 
+// The progress counted every cell as done again, and more than there were to measure.
+#[tokio::test(start_paused = true)]
+async fn only_cells_with_something_to_measure_are_reported_as_ended() {
+    let bed = TestBed::new(figures(steady));
+    let ended = |events: &[Progress]| {
+        let started = events.iter().find_map(|event| match event {
+            Progress::Started { cells, .. } => Some(*cells),
+            _ => None,
+        });
+        (started, events.iter().filter(|event| matches!(event, Progress::CellEnded { .. })).count())
+    };
+    let (_, events) = bed.run(&["figure"]).await;
+    assert_eq!(ended(&events), (Some(1), 1));
+    let (_, events) = bed.run(&["figure", "figure:n=2"]).await;
+    assert_eq!(ended(&events), (Some(1), 1), "{events:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn another_kernel_is_reported() {
     let (end, events) = moved(Facts { kernel: "2.6.32".to_owned(), ..facts() }).await;

@@ -1,7 +1,7 @@
 //! Refusal of options that would write the same file, one over the other, or what the command reads.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{ArgMatches, Command};
 use wb_sys::OutputTarget;
@@ -31,8 +31,8 @@ pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<bool, Usa
     }
     let inputs = input_files(command, matches);
     let mut writers: BTreeMap<PathBuf, &str> = BTreeMap::new();
-    for (name, file) in outputs().filter(|(_, file)| !is_stream(file)) {
-        let path = resolve(file.as_path());
+    for (name, file) in outputs() {
+        let Some(path) = regular_file(file) else { continue };
         if inputs.contains(&path) {
             return Err(UsageError {
                 what: format!("`{name}` would replace `{file}`, which the command reads"),
@@ -53,7 +53,7 @@ pub(super) fn check(command: &Command, matches: &ArgMatches) -> Result<bool, Usa
 fn collect(command: &Command, matches: &ArgMatches, options: &mut BTreeMap<String, OutputOption>) {
     for arg in command.get_arguments() {
         let id = arg.get_id().as_str();
-        // An option that is no output has another type.
+        // Options of other types fail here; those with a folder of several files are not checked.
         let files = matches.try_get_many::<OutputPath>(id).ok().flatten().into_iter().flatten().cloned();
         let prefixes = matches.try_get_many::<OutputPrefix>(id).ok().flatten().into_iter().flatten();
         let files: Vec<_> = files.chain(prefixes.flat_map(OutputPrefix::files)).collect();
@@ -68,14 +68,10 @@ fn collect(command: &Command, matches: &ArgMatches, options: &mut BTreeMap<Strin
     }
 }
 
-fn is_stream(file: &OutputPath) -> bool {
-    file.is_standard_output() || file.as_path().metadata().is_ok_and(|file| !file.is_file())
-}
-
-/// The file that is written. A path that cannot be followed is reported when it is opened.
-fn resolve(path: &Path) -> PathBuf {
-    match OutputTarget::new(path) {
-        Ok(OutputTarget::File(file)) => file,
-        _ => path.to_owned(),
+/// The file that is written, unless it is a stream. A path that cannot be followed is reported when it is opened.
+fn regular_file(file: &OutputPath) -> Option<PathBuf> {
+    match OutputTarget::new(file.as_path()) {
+        Ok(OutputTarget::File(file)) => Some(file),
+        Ok(OutputTarget::StandardOutput | OutputTarget::StandardError | OutputTarget::Stream(_)) | Err(_) => None,
     }
 }

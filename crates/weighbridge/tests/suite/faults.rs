@@ -75,7 +75,7 @@ fn missing_definition_is_rewritten_and_missing_journal_is_an_error() {
     std::fs::remove_file(lab.path("R/journal.jsonl")).unwrap();
     for line in ["summary R", &line] {
         let ran = lab.weighbridge(line).expect_code(1);
-        ran.expect_stderr("missing journal ").expect_stderr("help: restore it");
+        ran.expect_stderr("missing or empty journal ").expect_stderr("help: restore it");
     }
 }
 

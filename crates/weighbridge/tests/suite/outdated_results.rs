@@ -171,7 +171,7 @@ fn damaged_records_of_a_run_are_refused() {
     assert_refused(&lab, "error: cannot compare new: `new` is not a run folder: it has no run.json");
     lab.write("new/run.json", &head);
     lab.write("new/journal.jsonl", "");
-    assert_refused(&lab, "error: cannot compare new: missing journal `new/journal.jsonl`");
+    assert_refused(&lab, "error: cannot compare new: missing or empty journal `new/journal.jsonl`");
 }
 
 #[test]

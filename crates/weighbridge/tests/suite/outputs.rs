@@ -514,6 +514,20 @@ fn two_outputs_into_one_file_are_refused_by_whatever_names() {
     assert!(!lab.path("lb").exists() && fs::read_dir(lab.path("below")).unwrap().next().is_none());
 }
 
+// Standard error counted as a file where it was one.
+#[test]
+fn standard_error_takes_several_outputs_whatever_it_is() {
+    let lab = Lab::new();
+    lab.weighbridge("run steady --samples 1 -q --into R").expect_code_of(&[0, 3]);
+    let line = "compare R R --html /dev/stderr --junit /dev/stderr";
+    let file = fs::File::create(lab.path("errors")).unwrap();
+    let to_pipe = lab.weighbridge(line);
+    let to_file = lab.command(line).stderr(file).status().unwrap();
+    assert_eq!(to_file.code(), Some(to_pipe.code), "{}", to_pipe.transcript());
+    let (pipe, file) = (to_pipe.err, lab.read("errors"));
+    assert!([&pipe, &file].iter().all(|text| text.contains("</html>") && text.contains("</testsuites>")), "{file}");
+}
+
 #[test]
 fn what_a_command_reads_is_not_replaced() {
     let lab = Lab::new();

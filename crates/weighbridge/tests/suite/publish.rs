@@ -39,6 +39,14 @@ fn tests_are_published_when_measured_and_the_run_at_its_end() {
     assert_eq!(lab.wait_for_processes(), [""; 0]);
 }
 
+// Without `--into`, the same command begins another run.
+#[test]
+fn the_command_that_publishes_what_is_missing_names_the_run() {
+    let lab = Lab::new();
+    let ran = lab.run_command(lab.command(&format!("run steady {QUICK} --quiet --publish")).arg("false"));
+    ran.expect_code(3).expect_stderr("help: to publish what is missing: ").expect_stderr(" --into weighbridge-");
+}
+
 #[test]
 fn failed_publishing_is_reported_and_repeated_on_resume() {
     let lab = Lab::new();
@@ -50,7 +58,7 @@ fn failed_publishing_is_reported_and_repeated_on_resume() {
     let ran = run().expect_code(3);
     let warning = "was not published: exit status 7: the server is down\n";
     ran.expect_stderr(&format!("warning: Localhost/steady/0000 {warning}"));
-    ran.expect_stderr(&format!("warning: the run {warning}help: run the same command again to publish"));
+    ran.expect_stderr(&format!("warning: the run {warning}help: to publish what is missing: "));
     let failed =
         lab.journal("R").iter().filter(|line| line["event"] == "published" && line["outcome"] == "failed").count();
     assert_eq!((failed, published(&lab).len()), (2, 2));
