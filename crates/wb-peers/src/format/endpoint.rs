@@ -95,7 +95,7 @@ impl EndpointEntry {
             let is_implied = self.container.is_some() && self.dialect.is_suite();
             let implied = is_implied.then(CommandEntry::default);
             let command = entry.as_ref().or(implied.as_ref()).map(|entry| entry.command(axes, container.as_ref()));
-            command.transpose().map_err(|error| error.of(name).within(name))
+            command.transpose().map_err(|error| error.with_subject(name).within(name))
         };
         if self.dialer.as_ref().is_some_and(|dialer| dialer.ready.is_some()) {
             let error = EntryError::new("dialer: invalid `ready`: expected it in `listener`");

@@ -49,8 +49,8 @@ impl EntryError {
         self
     }
 
-    /// With what the entry is of in front: `invalid endpoint `a`: `.
-    pub(super) fn of(mut self, subject: &str) -> Self {
+    /// With what is invalid in front: `invalid endpoint NAME: `.
+    pub(super) fn with_subject(mut self, subject: &str) -> Self {
         self.message = format!("{subject}: {}", self.message);
         self
     }

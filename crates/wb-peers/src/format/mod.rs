@@ -40,14 +40,14 @@ pub fn parse_matrix(source: &SourceText, is_toml: bool) -> Result<Matrix, Diagno
             let message = humanize_serde_error(error.message());
             Diagnostic::at(source, error.span().unwrap_or(0..0), message, "here")
         })?;
-        return peers_file::to_matrix(file).map_err(|error| error.into_diagnostic(source, Places::of_toml(source)));
+        return peers_file::to_matrix(file).map_err(|error| error.into_diagnostic(source, Places::from_toml(source)));
     }
     let matrix = if suite::is_suite(text) {
         suite::to_matrix(parse_yaml(source)?)
     } else {
         peers_file::to_matrix(parse_yaml(source)?)
     };
-    matrix.map_err(|error| error.into_diagnostic(source, Places::of_yaml(source)))
+    matrix.map_err(|error| error.into_diagnostic(source, Places::from_yaml(source)))
 }
 
 /// Whether a text is a YAML mapping, or invalid YAML; many other texts are a single YAML value.

@@ -156,8 +156,8 @@ fn check_scopes(matrix: &Matrix) -> Result<(), EntryError> {
 }
 
 fn to_rule(rule: RuleEntry, axes: &[String]) -> Result<Rule, EntryError> {
-    let when = to_axis_values(rule.when, axes).map_err(|error| error.of("invalid rule").within("when"))?;
-    let find = |name: String| find_axis(axes, &name).map_err(|error| error.of("invalid rule"));
+    let when = to_axis_values(rule.when, axes).map_err(|error| error.with_subject("invalid rule").within("when"))?;
+    let find = |name: String| find_axis(axes, &name).map_err(|error| error.with_subject("invalid rule"));
     let drop = convert_items(rule.drop, "drop", find)?;
     let last = when.iter().map(|(axis, _)| *axis).max();
     let last = last.ok_or_else(|| EntryError::new("invalid rule: expected `when` to name an axis").within("when"))?;
@@ -230,7 +230,7 @@ fn to_check(entry: CheckEntry) -> Result<FigureCheck, EntryError> {
 
 fn to_endpoint(entry: EndpointEntry, names: &Names<'_>, section: Section) -> Result<Endpoint, EntryError> {
     let subject = format!("invalid endpoint `{}`", entry.id);
-    convert_endpoint(entry, names, section).map_err(|error| error.of(&subject))
+    convert_endpoint(entry, names, section).map_err(|error| error.with_subject(&subject))
 }
 
 fn convert_endpoint(entry: EndpointEntry, names: &Names<'_>, section: Section) -> Result<Endpoint, EntryError> {

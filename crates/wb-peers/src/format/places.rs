@@ -18,13 +18,13 @@ pub(super) struct Places {
 
 impl Places {
     /// `None` if the text is not TOML.
-    pub(super) fn of_toml(source: &SourceText) -> Option<Self> {
+    pub(super) fn from_toml(source: &SourceText) -> Option<Self> {
         let table = DeTable::parse(&source.text).ok()?;
         Some(Self { span: table.span(), inner: toml_table(table.get_ref()) })
     }
 
     /// `None` if the text is not YAML, or if a key is not a text.
-    pub(super) fn of_yaml(source: &SourceText) -> Option<Self> {
+    pub(super) fn from_yaml(source: &SourceText) -> Option<Self> {
         let value: serde_saphyr::Spanned<YamlValue> = serde_saphyr::from_str(&source.text).ok()?;
         Some(yaml_places(&value, source))
     }
