@@ -24,14 +24,12 @@ endpoints: ## build the endpoints that ship into target/endpoints (about 6 minut
 	@scripts/setup demo endpoints
 	@scripts/endpoints $(ARGS)
 
-lint: ## check formatting, words, clippy, links in doc comments, and that building a crate alone compiles nothing anew
+lint: ## check formatting, words, clippy, and that building a crate alone compiles nothing anew
 	@scripts/setup demo test
 	cargo fmt --check
 	@scripts/check-words
 	@scripts/check-docs
 	cargo clippy --workspace --all-targets --release -- -D warnings
-	RUSTDOCFLAGS="-A warnings -D rustdoc::broken_intra_doc_links" \
-	    cargo doc --workspace --no-deps --document-private-items --release --quiet
 	@scripts/check-selections
 
 test: ## run every test that needs no VM and no browser, licences included
@@ -52,8 +50,10 @@ test-contention: ## boot two emulated guests, and measure contention on them in 
 	@scripts/setup demo test-contention
 	@scripts/test-contention
 
-test-long: ## run tests that repeat others many times or start more guests, and fuzz for a minute each
+test-long: ## check links in doc comments, run tests that repeat others many times or start more guests, fuzz for a minute each
 	@scripts/setup demo test test-system test-long
+	RUSTDOCFLAGS="-A warnings -D rustdoc::broken_intra_doc_links" \
+	    cargo doc --workspace --no-deps --document-private-items --release --quiet
 	@scripts/test test-long --ignored soak_
 	@scripts/fuzz 60
 

@@ -149,10 +149,10 @@ fn parse_machine(machine: Json) -> MachineEnvironment {
     MachineEnvironment { worker: None, sections }
 }
 
-/// What [`section_texts`] made a text of is an object again.
+/// What [`section_texts`] made a text of is an object or a list again.
 fn parse_section(section: Json) -> Json {
-    let object = section.as_str().and_then(|text| serde_json::from_str(text).ok());
-    object.filter(Json::is_object).unwrap_or(section)
+    let parsed = section.as_str().and_then(|text| serde_json::from_str::<Json>(text).ok());
+    parsed.filter(|parsed| parsed.is_object() || parsed.is_array()).unwrap_or(section)
 }
 
 /// The release is the first line of run-perf's section, and a value of ours.
@@ -173,7 +173,8 @@ fn section_texts(machine: &MachineEnvironment) -> BTreeMap<&String, String> {
 }
 
 /// Describes the system of a machine from the sections that run-perf writes: `Name:` and `Distro:` in `general`, the
-/// release in the first line of `kernel`, and in `mitigations` a line of path and text for each vulnerability.
+/// release in the first line of `kernel`, and in `mitigations` a line of path and text for each vulnerability; or from
+/// our own, which are objects.
 fn describe_system(machine: &MachineEnvironment) -> System {
     let lines = |section: &str| machine.sections.get(section).and_then(Json::as_str).unwrap_or_default().lines();
     let general =
@@ -183,9 +184,12 @@ fn describe_system(machine: &MachineEnvironment) -> System {
         Some((path.rsplit('/').next()?.to_owned(), state.trim().to_owned()))
     };
     let mut environment = Environment::default();
-    environment.kernel.distribution = general("Distro:");
+    let own = |section: &str, name: &str| machine.sections.get(section)?.get(name)?.as_str().map(str::to_owned);
+    environment.kernel.distribution = general("Distro:").or_else(|| own("kernel", "distribution"));
     environment.kernel.release = kernel_release(machine);
-    environment.mitigations = lines("mitigations").filter_map(vulnerability).collect();
+    let own_mitigations = machine.sections.get("mitigations").and_then(Json::as_object).into_iter().flatten();
+    let own_mitigations = own_mitigations.filter_map(|(name, state)| Some((name.clone(), state.as_str()?.to_owned())));
+    environment.mitigations = lines("mitigations").filter_map(vulnerability).chain(own_mitigations).collect();
     let facts = Facts { hostname: general("Name:").unwrap_or_default(), ..Facts::default() };
     wb_sys::system(&facts, &environment)
 }
@@ -237,7 +241,13 @@ mod tests {
             others: BTreeMap::from([("project".to_owned(), "a\nb:c".to_owned())]),
             environment: BTreeMap::from([
                 (BASE_ENVIRONMENT.to_owned(), vec![machine(&[("kernel", "5.0\nSMP".into())])]),
-                ("Tuned".to_owned(), vec![machine(&[("kernel", serde_json::json!({"release": "6.1"}))]), machine(&[])]),
+                (
+                    "Tuned".to_owned(),
+                    vec![
+                        machine(&[("kernel", serde_json::json!({"release": "6.1"})), ("raw", serde_json::json!([1]))]),
+                        machine(&[]),
+                    ],
+                ),
             ]),
             ..Metadata::default()
         };

@@ -113,10 +113,10 @@ impl fmt::Display for KnobValue {
         match self {
             Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
             Self::Number(number) => write!(f, "{number}"),
-            // Settings differ in what is shown of them; only sizes of memory, which are read, are rounded.
+            // Exactly: two settings that differ are shown differently.
             Self::Bytes(Bytes(bytes)) => match *bytes {
                 0 => f.write_str("0 KiB"),
-                GIB.. => write!(f, "{:.1} GiB", *bytes as f64 / GIB as f64),
+                bytes if bytes % GIB == 0 => write!(f, "{} GiB", bytes / GIB),
                 bytes if bytes % MIB == 0 => write!(f, "{} MiB", bytes / MIB),
                 bytes if bytes % KIB == 0 => write!(f, "{} KiB", bytes / KIB),
                 bytes => write!(f, "{bytes} bytes"),
@@ -155,7 +155,7 @@ mod tests {
     fn different_sizes_are_shown_differently() {
         let shown = |bytes: u64| KnobValue::Bytes(Bytes(bytes)).to_string();
         assert_eq!([0, 512, 4096, 128 << 10].map(shown), ["0 KiB", "512 bytes", "4 KiB", "128 KiB"]);
-        assert_eq!([1 << 20, 3 << 19, 2 << 20, 3 << 29].map(shown), ["1 MiB", "1536 KiB", "2 MiB", "1.5 GiB"]);
-        assert_eq!([1025, (1 << 20) + 1].map(shown), ["1025 bytes", "1048577 bytes"]);
+        assert_eq!([1 << 20, 3 << 19, 2 << 20, 3 << 29].map(shown), ["1 MiB", "1536 KiB", "2 MiB", "1536 MiB"]);
+        assert_eq!([1025, 2 << 30, 2_150_000_000].map(shown), ["1025 bytes", "2 GiB", "2150000000 bytes"]);
     }
 }

@@ -26,7 +26,7 @@ fn add_foreign_traffic(measurement: &mut Measurement, scenario: &ScenarioOutput)
     let iterations = &scenario.output.iterations;
     let reported = sum(iterations.iter().flat_map(|iteration| [iteration.sent, iteration.received]));
     let counted = scenario.traffic.sent().max(scenario.traffic.received());
-    let allowed = reported + FOREIGN_BYTES.max((reported as f64 * FOREIGN_SHARE) as u64);
+    let allowed = reported.saturating_add(FOREIGN_BYTES.max((reported as f64 * FOREIGN_SHARE) as u64));
     if counted > allowed {
         let bytes = |bytes: u64| Quantity { value: bytes as f64, unit: "B" };
         measurement.findings.push(format!(

@@ -314,6 +314,7 @@ mod tests {
     use wb_model::Validity;
 
     use super::*;
+    use crate::findings::add_findings;
     use crate::output::Served;
     use crate::params::PeersParams;
     use crate::traffic::InterfaceBytes;
@@ -414,11 +415,14 @@ mod tests {
     // Two iterations with `(size_t) -1` bytes overflowed their sum.
     #[test]
     fn counts_of_any_size_are_compared() {
-        let (gate, _) = failed(|scenario| scenario.output.iterations.iter_mut().for_each(|one| one.sent = u64::MAX));
-        assert_eq!(gate, Gate::Work);
         let mut scenario = upload();
-        scenario.output.iterations.iter_mut().for_each(|iteration| iteration.received = u64::MAX);
-        let served = vec![Served { received: u64::MAX, sent: u64::MAX, error: None }; 2];
+        for iteration in &mut scenario.output.iterations {
+            (iteration.sent, iteration.received) = (u64::MAX, u64::MAX);
+        }
+        assert!(matches!(check(&scenario), Validity::Invalid { gate: Gate::Work, .. }));
+        let cell = PeersCell::new(Arc::default(), &wb_model::Params::new()).unwrap();
+        add_findings(&mut Measurement::default(), &cell, &[&scenario], &CEILING);
+        let served = vec![Served { received: 1, sent: u64::MAX, error: None }; 2];
         assert!(matches!(check_listener(scenario, served, true), Validity::Invalid { gate: Gate::Work, .. }));
     }
 

@@ -183,6 +183,10 @@ fn mistakes_in_toml_and_yaml_are_refused_at_their_places() {
             assert!(error.message().contains(message), "{error}");
             let excerpt = error.excerpt();
             assert!(excerpt.contains(place) && excerpt.len() < source.text.len() / 2, "{message}: {excerpt}");
+            if is_toml {
+                let start = WEB.find(from).unwrap() + to.rfind(place).unwrap();
+                assert_eq!(error.location().unwrap().span.start, start, "{message}: {excerpt}");
+            }
         }
     }
 }

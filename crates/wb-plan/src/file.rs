@@ -78,13 +78,13 @@ struct PlanHead {
 pub fn parse(name: &str, text: &str) -> Result<PlanFile, Diagnostics> {
     let source = SourceText::new(name, text);
     let table = DeTable::parse(text).map_err(|error| toml_error(&source, &error))?.into_inner();
+    check_group_names(&source, &table)?;
     let head: PlanHead = toml::from_str(text).map_err(|error| key_error(&source, &error))?;
     let mut errors = DiagnosticCollector::default();
     if let Some(fault) = head.sampling.validate() {
         let index = sampling_key_span(&table, &fault.keys);
         errors.push(Diagnostic::at(&source, index, fault.message, "here"));
     }
-    errors.ok(check_group_names(&source, &table));
     errors.ok(tools::validate_groups(&source, &head.tool_groups));
     if let Some(line) = head.publish.as_ref().filter(|line| tools::split_words(line.get_ref()).is_none()) {
         let message = "invalid `publish` command: expected a non-empty command line with closed quotes";
@@ -134,9 +134,10 @@ pub fn decode_utf8(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
 const PLAN_KEYS: [&str; 5] = ["name", "summary", "tools", "on", "publish"];
 
 fn key_error(source: &SourceText, error: &toml::de::Error) -> Diagnostic {
-    match error.span() {
-        Some(span) if PLAN_KEYS.iter().any(|key| source.text.get(span.clone()) == Some(key)) => misplaced(source, span),
-        _ => toml_error(source, error),
+    let unknown = UnknownName::parse(error.message().trim()).filter(|unknown| PLAN_KEYS.contains(&unknown.given));
+    match error.span().filter(|_| unknown.is_some()) {
+        Some(span) => misplaced(source, span),
+        None => toml_error(source, error),
     }
 }
 
@@ -405,15 +406,17 @@ mod tests {
 
     // A list below `[tool-groups]` defined a group with the name of the key.
     #[test]
-    fn keys_of_the_plan_are_refused_below_every_table() {
+    fn keys_of_the_plan_are_misplaced_below_tables_of_other_keys() {
         for table in ["sampling", "tool-groups"] {
-            for key in PLAN_KEYS {
-                let errors = parse("p.toml", &format!("[{table}]\n{key} = [\"sar 1\"]\n")).unwrap_err();
+            for (key, value) in PLAN_KEYS.iter().flat_map(|key| [(*key, "[\"sar 1\"]"), (*key, "\"x\"")]) {
+                let errors = parse("p.toml", &format!("[{table}]\n{key} = {value}\n")).unwrap_err();
                 let [error] = errors.as_slice() else { panic!("{table} {key}: {errors:?}") };
-                assert_eq!(error.message(), format!("misplaced key `{key}`"), "{table}");
+                assert_eq!(error.message(), format!("misplaced key `{key}`"), "{table}, {value}");
                 assert_eq!((error.excerpt(), error.label()), (key, "move it above the first table"), "{table}");
             }
         }
+        let error = parse("p.toml", "publish.command = \"x\"\n").unwrap_err();
+        assert!(!error.to_string().contains("misplaced"), "{error}");
     }
 
     proptest! {

@@ -67,7 +67,7 @@ impl RecordError {
         match self {
             Self::Io(PathError { operation, source, .. }) => match source.kind() {
                 io::ErrorKind::PermissionDenied if *operation == "read" => Some("ask its owner for read permission"),
-                io::ErrorKind::StorageFull => Some("free some space and run the same command again to resume"),
+                io::ErrorKind::StorageFull => Some("free some space; `--into` with this run folder resumes"),
                 io::ErrorKind::PermissionDenied => Some("choose a writable folder"),
                 _ => None,
             },

@@ -356,7 +356,7 @@ fn blocks(cells: &[Cell]) -> Vec<Block> {
 struct SampleLoop<'a, W> {
     context: RunContext,
     cells: Vec<ActiveCell>,
-    /// Those with something to measure when the run began.
+    /// Those that this invocation measures.
     open: BTreeSet<usize>,
     ended: BTreeSet<usize>,
     stopping_rule: Option<&'a StoppingRule>,
@@ -423,6 +423,8 @@ impl<W: FnMut(Progress)> SampleLoop<'_, W> {
     }
 
     async fn attempt(&mut self, index: usize, purpose: AttemptPurpose, sample: u32) -> Result<(), RunError> {
+        // A stopping rule may take up a cell again that had nothing to measure.
+        self.open.insert(index);
         let sampling = &self.context.sampling;
         let cell = &self.cells[index];
         (self.watch)(Progress::AttemptStarted {

@@ -106,6 +106,9 @@ impl<'a> MeasureSession<'a> {
             return Err(SessionError::SeveralProfiles { command, profiles: profiles.len() });
         }
         refuse_local_kernel_arguments(&profiles, &self.options.hosts)?;
+        // Before anything is measured in another profile. Cells have only the name of their profile: those of another
+        // definition would count as measured.
+        profiles.iter().try_for_each(|named| self.require_same_profile(named))?;
         let programs = ProgramHashes { weighbridge: current_program_hash()?, agent: worker_program_hash()? };
         // Only a folder in which nothing happened to a machine is removed again after an error.
         let is_new = !self.folder().join("run.json").is_file();

@@ -34,8 +34,6 @@ impl MeasureSession<'_> {
             outcome.merge(RunEnd::Interrupted);
             Ok(RunEnd::Interrupted)
         };
-        // First, as cells have only the name of their profile: those of another definition would count as measured.
-        self.require_same_profile(named)?;
         if self.is_measured_already(named, plan) {
             outcome.merge(RunEnd::AlreadyComplete);
             return Ok(RunEnd::AlreadyComplete);
@@ -104,7 +102,7 @@ impl MeasureSession<'_> {
     }
 
     /// Refuses a profile if this folder has samples of another profile of the same name.
-    fn require_same_profile(&self, named: &NamedProfile) -> Result<(), SessionError> {
+    pub(crate) fn require_same_profile(&self, named: &NamedProfile) -> Result<(), SessionError> {
         if !self.folder().join("run.json").is_file() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ pub enum StudyError {
     #[error("unknown test `{0}` in the run: pass the folder of its definition with --tests-d")]
     UnknownTest(TestName),
     #[error(
-        "missing definition of `{cell}` in {path}: restore the file, or run the same command again, which rewrites it"
+        "missing definition of `{cell}` in {path}: restore the file, or repeat the command with `--into` and this run folder, which rewrites it"
     )]
     Undefined {
         cell: Box<CellId>,

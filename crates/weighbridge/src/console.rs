@@ -132,7 +132,7 @@ pub(crate) fn write_log(text: &str) {
     {
         // Not through `message`, which would write it to the log again.
         let warning = format!("warning: the log lacks lines: {}\n", Error::output(&log.path)(error));
-        let _ = std::io::stderr().write_all(without_error_numbers(&warning).as_bytes());
+        let _ = std::io::stderr().write_all(clean(&warning).as_bytes());
     }
 }
 

@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use wb_model::{AttemptPurpose, CellId, pluralize, unescape_lossy};
 use wb_run::Progress;
 
-use crate::console::Console;
+use crate::console::{Console, clean};
 use crate::format::{format_duration, format_estimate, group_by_reason, with_unestimated};
 
 const BAR_STEPS: u64 = 1000;
@@ -64,7 +64,7 @@ impl ProgressReporter {
                         self.cells_done,
                         self.cells,
                         // Last, as a long one is cut off.
-                        cell_name(cell)
+                        clean(&cell_name(cell))
                     ));
                 }
             }
@@ -106,7 +106,7 @@ impl ProgressReporter {
     fn print(&self, text: &str) {
         match &self.bar {
             Some(bar) => {
-                let text = crate::console::clean(text);
+                let text = clean(text);
                 bar.println(&text);
                 crate::console::write_log(&text);
             }

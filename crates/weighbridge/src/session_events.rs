@@ -181,11 +181,11 @@ pub(crate) fn describe_verdict(verdict: &RevisionVerdict) -> String {
     }
 }
 
-/// The command line that resumes this run: the one that was typed, with `--into` added unless the folder was given.
 fn continuing_command(run: &KeptRun) -> String {
     resume_command(&run.folder, run.is_folder_given)
 }
 
+/// The command line that resumes this run: the one that was typed, with `--into` added unless the folder was given.
 pub(crate) fn resume_command(folder: &Path, is_folder_given: bool) -> String {
     let mut args: Vec<OsString> = std::env::args_os().collect();
     if !is_folder_given {

@@ -287,9 +287,9 @@ mod tests {
     }
 
     #[test]
-    fn a_run_takes_the_requested_time_and_its_figures_agree() {
+    fn the_figures_of_a_run_agree() {
+        // How long it takes is tested in `work`, without a clock: a machine may speed up all the time.
         let report = run(&config(Mode::Copy, 2, Work::Seconds(0.02))).unwrap();
-        assert!(report.seconds >= 0.02);
         assert!((report.mb_per_s * 1e6 * report.seconds / report.bytes_moved as f64 - 1.0).abs() < 1e-9);
         assert_eq!(report.thread_seconds.len(), 2);
         assert!(report.residency.bytes >= 3 << 20);

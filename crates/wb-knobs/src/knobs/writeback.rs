@@ -29,7 +29,9 @@ impl Knob for DirtyLimit {
             return Ok(KnobValue::Bytes(Bytes(bytes)));
         }
         let percent: u64 = sys.number("/proc/sys/vm/dirty_ratio")?;
-        Ok(KnobValue::Bytes(Bytes(facts::memory::available(sys).0 / 100 * percent.min(100))))
+        // A share of what changes all the time: to whole MiB.
+        let limit = facts::memory::available(sys).0 / 100 * percent.min(100);
+        Ok(KnobValue::Bytes(Bytes(limit >> 20 << 20)))
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
         match value {

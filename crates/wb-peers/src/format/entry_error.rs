@@ -57,8 +57,11 @@ impl EntryError {
 
     pub(super) fn into_diagnostic(self, source: &SourceText, places: Option<Places>) -> Diagnostic {
         let path: Vec<Step> = self.path.into_iter().rev().collect();
-        let span = places.map_or(0..0, |places| places.find(&path));
-        let diagnostic = Diagnostic::at(source, span, self.message, "here").with_suggestion(self.suggestion);
+        let diagnostic = match places {
+            Some(places) => Diagnostic::at(source, places.find(&path), self.message, "here"),
+            None => Diagnostic::new(format!("{}: {}", source.name, self.message)),
+        };
+        let diagnostic = diagnostic.with_suggestion(self.suggestion);
         match self.help {
             Some(help) => diagnostic.with_help(help),
             None => diagnostic,

@@ -129,6 +129,22 @@ impl<'de> Visitor<'de> for YamlVisitor {
         Ok(YamlValue::Scalar)
     }
 
+    fn visit_none<E>(self) -> Result<YamlValue, E> {
+        Ok(YamlValue::Scalar)
+    }
+
+    fn visit_i128<E>(self, _: i128) -> Result<YamlValue, E> {
+        Ok(YamlValue::Scalar)
+    }
+
+    fn visit_u128<E>(self, _: u128) -> Result<YamlValue, E> {
+        Ok(YamlValue::Scalar)
+    }
+
+    fn visit_bytes<E>(self, _: &[u8]) -> Result<YamlValue, E> {
+        Ok(YamlValue::Scalar)
+    }
+
     fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<YamlValue, D::Error> {
         deserializer.deserialize_any(self)
     }

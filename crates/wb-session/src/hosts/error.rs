@@ -34,7 +34,9 @@ impl HostError {
             Self::LocalReboot(..) => {
                 "select other hosts with --hosts, and start the run from a machine that is not measured"
             }
-            Self::NoneLeft => "the run folder has the logs; run the same command again to retry what failed",
+            Self::NoneLeft => {
+                "the run folder has the logs; to retry what failed, repeat the command with `--into` and this folder"
+            }
         }
     }
 }
