@@ -262,4 +262,24 @@ mod tests {
         let releases = ["Tuned", BASE_ENVIRONMENT].map(|name| kernel_release(&read.environment[name][0]));
         assert_eq!(releases, [Some("6.1".to_owned()), Some("5.0".to_owned())]);
     }
+
+    #[test]
+    fn the_system_is_read_from_our_own_sections() {
+        let sections = [
+            ("kernel", serde_json::json!({"release": "6.1", "distribution": "Debian 12"})),
+            ("mitigations", serde_json::json!({"meltdown": "Mitigation: PTI"})),
+        ];
+        let machine = MachineEnvironment {
+            worker: None,
+            sections: sections.map(|(name, value)| (name.to_owned(), value)).into(),
+        };
+        let environment = BTreeMap::from([(BASE_ENVIRONMENT.to_owned(), vec![machine.clone()])]);
+        let (read, bad) = Metadata::parse(&Metadata { environment, ..Metadata::default() }.to_lines());
+        assert!(bad.is_empty(), "{bad:?}");
+        assert_eq!(read.systems, [describe_system(&machine)]);
+        let shown = serde_json::to_string(&read.systems).unwrap();
+        for value in ["6.1", "Debian 12", "meltdown: PTI"] {
+            assert!(shown.contains(value), "{value}: {shown}");
+        }
+    }
 }

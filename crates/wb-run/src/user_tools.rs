@@ -1,5 +1,6 @@
 //! User tools that run alongside a sample, such as `perf stat -a` or `sar 1`; their output is recorded.
 
+use wb_agent::signal::SIGINT;
 use wb_agent::{Command, ExitReason, Process, ProcessOutput, TeardownGroup};
 use wb_model::Nanos;
 use wb_model::secrets::mask_command_line;
@@ -8,8 +9,6 @@ use wb_test::{Attempt, Failure};
 
 use crate::cleanup::{CleanupReport, add_failure};
 
-/// SIGINT, which ends such tools like Ctrl-C on a terminal.
-const INTERRUPT: i32 = 2;
 /// Name of the end of the tools in messages.
 const STEP: &str = "the end of the tools";
 /// How long a tool may take to print its results and exit.
@@ -37,8 +36,8 @@ impl RunningTools {
     /// its figures are missing or wrong.
     pub async fn finish(self, attempt: &mut Attempt, mut result: Result<(), Failure>) -> Result<(), Failure> {
         for (number, (line, process)) in self.tools.into_iter().enumerate() {
-            // The signal fails if the tool has exited already.
-            let _ = process.signal(INTERRUPT).await;
+            // As Ctrl-C on a terminal ends such tools; it fails if the tool has exited already.
+            let _ = process.signal(SIGINT).await;
             match process.wait(Some(EXIT_TIMEOUT)).await {
                 Ok(finished) => record_output(attempt, number, &mask_command_line(&line), finished),
                 Err(error) => result = add_failure(&mut attempt.record, STEP, result, error.into()),
@@ -79,9 +78,9 @@ fn files(number: usize, line: &str, finished: ProcessOutput) -> [(String, Vec<u8
 /// Returns why a tool failed; ending by SIGINT is not a failure.
 fn failure_reason(finished: &ProcessOutput) -> Option<String> {
     /// Exit status of a shell, and of tools that follow its convention, after SIGINT.
-    const BY_INTERRUPT: i32 = 128 + INTERRUPT;
+    const BY_INTERRUPT: i32 = 128 + SIGINT;
     match finished.exit_reason {
-        ExitReason::Exited { status: 0 | BY_INTERRUPT } | ExitReason::Signalled { signal: INTERRUPT } => return None,
+        ExitReason::Exited { status: 0 | BY_INTERRUPT } | ExitReason::Signalled { signal: SIGINT } => return None,
         _ => {}
     }
     let stderr = String::from_utf8_lossy(&finished.stderr);

@@ -170,8 +170,8 @@ impl<'a> MeasureSession<'a> {
     }
 
     fn interrupted(&self) -> SessionError {
-        let RunFolderOptions { path, is_given, .. } = &self.options.run_folder;
-        SessionError::Interrupted { folder: path.clone(), is_folder_given: *is_given }
+        let KeptRun { folder, is_folder_given } = self.kept_run();
+        SessionError::Interrupted { folder, is_folder_given }
     }
 
     /// Records why the session ended before its first invocation. The error that is returned matters more than one in
