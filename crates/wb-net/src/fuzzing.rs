@@ -5,11 +5,11 @@
 use crate::control::{FrameReader, recognise_program};
 use crate::engine::datagram_position;
 use crate::engine::protocol::{EngineCommand, EngineEvent};
-use crate::language::{Variables, decode_text, parse};
-use crate::mirror::{hosts, mirror};
 use crate::session::limits::SessionLimits;
-use crate::support::unsupported_features;
 use crate::transport::cookie::{LENGTH, SessionKey, claimed_link, resembles_cookie, session_id};
+use wb_net_profile::mirror::{hosts, mirror};
+use wb_net_profile::support::unsupported_features;
+use wb_net_profile::{Variables, decode_text, parse};
 
 /// Parses a profile. A valid one can be mirrored for each of its hosts, and is unchanged by serialization.
 pub fn profile(input: &[u8]) {

@@ -2,49 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// Counters of one network interface.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct InterfaceCounters {
-    /// Name of the interface.
-    pub name: String,
-    /// Packets received.
-    pub packets_in: u64,
-    /// Packets sent.
-    pub packets_out: u64,
-    /// Bytes received, including headers.
-    pub bytes_in: u64,
-    /// Bytes sent, including headers.
-    pub bytes_out: u64,
-    /// Received packets with errors, or dropped.
-    pub errors_in: u64,
-    /// Outgoing packets with errors, or dropped.
-    pub errors_out: u64,
-}
-
-/// Counters of protocols, for IPv4 and IPv6 together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ProtocolCounters {
-    /// Retransmitted TCP segments.
-    pub tcp_retransmits: u64,
-    /// UDP datagrams to a port without a socket, including those that arrived after their socket was closed.
-    pub udp_no_port: u64,
-    /// UDP datagrams dropped because the receive buffer was full.
-    pub udp_receive_buffer_errors: u64,
-    /// UDP datagrams dropped because the send buffer was full.
-    pub udp_send_buffer_errors: u64,
-}
-
-/// Differences of the kernel's counters between two snapshots.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NetworkCounters {
-    /// Interfaces with traffic.
-    pub interfaces: Vec<InterfaceCounters>,
-    /// Counters of protocols.
-    pub protocols: ProtocolCounters,
-}
+use wb_results::net::{InterfaceCounters, NetworkCounters, ProtocolCounters};
 
 /// A snapshot of the kernel's counters.
 #[derive(Debug, Clone, Default)]
@@ -57,7 +15,7 @@ impl Netstat {
     /// Takes a snapshot; empty where the kernel provides no counters.
     pub fn now() -> Self {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/self/net/{name}")).unwrap_or_default();
-        let protocols = ProtocolCounters::parse(&read("snmp"), &read("snmp6"));
+        let protocols = parse_protocols(&read("snmp"), &read("snmp6"));
         Self { interfaces: parse_interfaces(&read("dev")), protocols }
     }
 
@@ -87,28 +45,26 @@ impl Netstat {
     }
 }
 
-impl ProtocolCounters {
-    /// Parses /proc/net/snmp, which has a line of names before each line of values, and /proc/net/snmp6, which has a
-    /// name and a value on each line.
-    fn parse(snmp: &str, snmp6: &str) -> Self {
-        let lines: Vec<&str> = snmp.lines().collect();
-        let value = |protocol: &str, name: &str| {
-            let mut rows = lines.iter().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(": "));
-            let (names, values) = rows.next().zip(rows.next())?;
-            let position = names.split_whitespace().position(|other| other == name)?;
-            values.split_whitespace().nth(position)?.parse::<u64>().ok()
-        };
-        let value6 = |name: &str| {
-            let line = snmp6.lines().find(|line| line.split_whitespace().next() == Some(name))?;
-            line.split_whitespace().nth(1)?.parse::<u64>().ok()
-        };
-        let udp = |name: &str| value("Udp", name).unwrap_or(0) + value6(&format!("Udp6{name}")).unwrap_or(0);
-        Self {
-            tcp_retransmits: value("Tcp", "RetransSegs").unwrap_or(0),
-            udp_no_port: udp("NoPorts"),
-            udp_receive_buffer_errors: udp("RcvbufErrors"),
-            udp_send_buffer_errors: udp("SndbufErrors"),
-        }
+/// Parses /proc/net/snmp, which has a line of names before each line of values, and /proc/net/snmp6, which has a
+/// name and a value on each line.
+fn parse_protocols(snmp: &str, snmp6: &str) -> ProtocolCounters {
+    let lines: Vec<&str> = snmp.lines().collect();
+    let value = |protocol: &str, name: &str| {
+        let mut rows = lines.iter().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(": "));
+        let (names, values) = rows.next().zip(rows.next())?;
+        let position = names.split_whitespace().position(|other| other == name)?;
+        values.split_whitespace().nth(position)?.parse::<u64>().ok()
+    };
+    let value6 = |name: &str| {
+        let line = snmp6.lines().find(|line| line.split_whitespace().next() == Some(name))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    let udp = |name: &str| value("Udp", name).unwrap_or(0) + value6(&format!("Udp6{name}")).unwrap_or(0);
+    ProtocolCounters {
+        tcp_retransmits: value("Tcp", "RetransSegs").unwrap_or(0),
+        udp_no_port: udp("NoPorts"),
+        udp_receive_buffer_errors: udp("RcvbufErrors"),
+        udp_send_buffer_errors: udp("SndbufErrors"),
     }
 }
 
@@ -155,7 +111,7 @@ mod tests {
             udp_receive_buffer_errors: 5,
             udp_send_buffer_errors: 5,
         };
-        assert_eq!(ProtocolCounters::parse(snmp, snmp6), expected);
-        assert_eq!(ProtocolCounters::parse("", ""), ProtocolCounters::default());
+        assert_eq!(parse_protocols(snmp, snmp6), expected);
+        assert_eq!(parse_protocols("", ""), ProtocolCounters::default());
     }
 }

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use wb_model::outcome::Gate;
 use wb_net::ceiling::Ceiling;
-use wb_net::result::{RunResult, TransactionResult};
 use wb_peers::Scenario;
+use wb_results::net::{RunResult, TransactionResult};
 use wb_test::{Artefacts, Attempt, Failure, Measurement, Rejection, WorkerContext};
 use wb_workloads::net::output::{CLIENT_NAME, parse_result};
 use wb_workloads::net::run::{NetWorkload, run_placed};
@@ -178,7 +178,7 @@ pub(super) fn figures(cell: &PeersCell, artefacts: &Artefacts) -> Result<Iterati
 
 #[cfg(test)]
 mod tests {
-    use wb_net::language::{Variables, parse};
+    use wb_net_profile::{Variables, parse};
 
     use super::*;
     use crate::params::PeersParams;

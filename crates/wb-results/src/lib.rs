@@ -14,6 +14,7 @@ pub mod curve;
 pub mod failures;
 pub mod finding;
 pub mod latency;
+pub mod net;
 pub mod series;
 pub mod study;
 

@@ -36,7 +36,7 @@ pub(crate) enum Error {
         source: std::io::Error,
     },
     #[error(transparent)]
-    Profile(#[from] wb_net::language::ProfileDiagnostics),
+    Profile(#[from] wb_net_profile::ProfileDiagnostics),
     #[error(transparent)]
     UnknownName(#[from] wb_compare::UnknownName),
     #[error(transparent)]

@@ -12,12 +12,12 @@ use super::fork_server::{ForkServer, ForkedProcess};
 use super::local::LocalEngine;
 use super::plan::GroupPlan;
 use super::protocol::{Assignment, EngineCommand, EngineEvent, HostSession};
-use crate::language::FlowopAction;
 use crate::transport::cookie::LinkKey;
 use crate::transport::data_ports::{ChildRegistration, DataPorts, PortPolicy};
 use crate::transport::handover::{Handover, HandoverReceiver, HandoverSender};
 use crate::transport::socket::SocketConfig;
 use crate::transport::unverified::CookieVerifier;
+use wb_net_profile::FlowopAction;
 
 /// A child process that executes strands. It reads commands, and writes events, one line of JSON each. With the
 /// commands come the connections of a port that this process owns.

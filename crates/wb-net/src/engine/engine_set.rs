@@ -14,8 +14,8 @@ use super::protocol::{
     Assignment, EngineCommand, EngineError, EngineEvent, EngineProgress, ExecutorKind, LinkAnnouncement, StrandTotals,
 };
 use super::report::EngineReport;
-use crate::language::StrandKind;
 use crate::transport::data_ports::DataPorts;
+use wb_net_profile::StrandKind;
 
 /// Creates the command of the process that forks those of strands: it must call
 /// [`run_fork_server`](super::fork_server::run_fork_server), on its only thread.

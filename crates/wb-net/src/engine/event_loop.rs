@@ -15,8 +15,9 @@ use super::executor::{self, GroupMetrics};
 use super::executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, Waker};
 use super::protocol::{EngineError, Settings, StrandTotals};
 use super::strand::{Strand, StrandStatus};
-use super::usage::Usage;
+use super::usage::current_thread_usage;
 use crate::transport::WaitCondition;
+use wb_results::net::Usage;
 
 /// The strands of one group on this thread.
 pub(super) struct GroupStrands {
@@ -108,7 +109,7 @@ impl<'a> EventLoop<'a> {
         let buffer = groups.iter().map(|group| group.metrics.plan.buffer).max().unwrap_or(0);
         Ok(Self {
             running: groups.iter().map(|_| RunningTransaction::default()).collect(),
-            last_usage: Usage::current_thread(),
+            last_usage: current_thread_usage(),
             states: groups.iter().map(|group| vec![StrandState::default(); group.strands.len()]).collect(),
             groups,
             ready: VecDeque::new(),
@@ -239,7 +240,7 @@ impl<'a> EventLoop<'a> {
 
     /// Divides the thread's CPU usage equally among the groups in a data-phase transaction.
     fn distribute_usage(&mut self) {
-        let now = Usage::current_thread();
+        let now = current_thread_usage();
         let used = now.since(self.last_usage);
         self.last_usage = now;
         let busy = |running: &RunningTransaction, group: &GroupStrands| {

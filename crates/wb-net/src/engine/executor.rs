@@ -15,10 +15,11 @@ use super::protocol::{EngineError, EngineErrorKind, Settings};
 use super::raw_log::RawLog;
 use super::strand::{Strand, StrandContext, StrandStatus};
 use super::tally::{FlowopTally, Intervals, LiveCounters, PendingRounds, TransactionTally};
-use super::usage::Usage;
+use super::usage::current_thread_usage;
 use super::wait;
-use crate::language::Extent;
-use crate::transport::ConnectionInfo;
+use wb_net_profile::Extent;
+use wb_results::net::ConnectionInfo;
+use wb_results::net::Usage;
 
 pub(super) struct GroupMetrics {
     pub(super) group: usize,
@@ -157,13 +158,13 @@ pub(super) fn run_blocking(
     while let Ok(command) = next_command(commands, &mut strand) {
         let connected = match command {
             ExecutorCommand::Run { transaction, began, end, .. } => {
-                let before = Usage::current_thread();
+                let before = current_thread_usage();
                 metrics.begin_transaction(transaction, began, end);
                 strand.begin_transaction(transaction, began, end);
                 let failed = run_to_completion(|| strand.advance(&mut metrics.context(&mut buffer)));
                 metrics.end_transaction(transaction, end, failed.is_some() || strand.is_stopped());
                 if metrics.plan.is_data_phase(transaction) {
-                    metrics.usage.add(Usage::current_thread().since(before));
+                    metrics.usage.add(current_thread_usage().since(before));
                 }
                 match failed {
                     Some(fault) => send(ExecutorEvent::Failed(fault)),

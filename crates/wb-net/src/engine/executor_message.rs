@@ -7,8 +7,8 @@ use super::clock::Nanos;
 use super::interrupt::InterruptHandle;
 use super::protocol::{EngineCommand, EngineError, StrandTotals};
 use super::tally::{StrandTally, TransactionTally};
-use super::usage::Usage;
-use crate::transport::ConnectionInfo;
+use wb_results::net::ConnectionInfo;
+use wb_results::net::Usage;
 
 /// An input of an engine's driver: from the run's coordinator, or from the engine's own threads.
 #[derive(Debug)]

@@ -8,18 +8,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use std::{io, thread};
+use wb_results::net::StrandProgress;
 
 use self::prepare::{LiveStrand, PreparedRun};
 use super::clock::{self, Nanos};
 use super::executor_message::{EngineInput, ExecutorCommand, ExecutorEvent, ExecutorReport, Waker};
 use super::protocol::{
-    Assignment, ConnectionTotals, EngineCommand, EngineError, EngineEvent, EngineProgress, StrandProgress, StrandTotals,
+    Assignment, ConnectionTotals, EngineCommand, EngineError, EngineEvent, EngineProgress, StrandTotals,
 };
 use super::report::{EngineReport, GroupReport};
 use super::tally::{LiveCounters, LiveTotals};
-use crate::language::Extent;
 use crate::netstat::Netstat;
 use crate::transport::data_ports::DataPorts;
+use wb_net_profile::Extent;
 
 /// An engine in this process. Dropping it ends its strands and connections.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::protocol::Side;
-use crate::language::{Endpoint, Extent, Flowop, FlowopAction, Group, Message, MessageSize};
+use wb_net_profile::{Endpoint, Extent, Flowop, FlowopAction, Group, Message, MessageSize};
 
 /// A group from the point of view of one side.
 #[derive(Debug)]

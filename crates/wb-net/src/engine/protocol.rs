@@ -12,13 +12,15 @@ use serde::{Deserialize, Serialize};
 use super::clock::Nanos;
 use super::raw_log::LatencyRecord;
 use super::report::EngineReport;
-pub use super::report::{DatagramProgress, EngineProgress, ExecutorKind, Side, StrandProgress};
-use crate::language::NetProfile;
+use wb_results::net::StrandProgress;
+
+pub use super::report::{EngineProgress, ExecutorKind, Side};
 use crate::transport::address::HostAddress;
 use crate::transport::cookie::SessionKey;
 use crate::transport::data_ports::PortPolicy;
 use crate::transport::is_unsupported;
 use crate::transport::link::Announcement;
+use wb_net_profile::NetProfile;
 
 /// The part of a run that one engine executes.
 #[derive(Debug, Clone, Serialize, Deserialize)]

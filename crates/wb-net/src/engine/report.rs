@@ -4,10 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::Nanos;
 use super::tally::{StrandTally, TransactionTally};
-use super::usage::Usage;
-use crate::netstat::NetworkCounters;
-use crate::transport::ConnectionInfo;
-use crate::transport::watched_connection::ConnectionSnapshot;
+use wb_results::net::ConnectionInfo;
+use wb_results::net::NetworkCounters;
+use wb_results::net::Usage;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EngineReport {
@@ -89,35 +88,6 @@ impl EngineProgress {
         self.received += other.received;
         self.operations += other.operations;
     }
-}
-
-/// Totals of a strand since the start of the run, and the state of its connection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StrandProgress {
-    pub group: u32,
-    pub transaction: u32,
-    pub strand: u32,
-    /// On the engine's monotonic clock.
-    pub time: Nanos,
-    /// Bytes in complete messages, like `received`.
-    pub sent: u64,
-    pub received: u64,
-    /// Executions of flowops.
-    pub operations: u64,
-    pub datagrams: DatagramProgress,
-    /// The connection that it opened last, if that is open.
-    pub connection: Option<ConnectionSnapshot>,
-}
-
-/// What a receiver of numbered datagrams has seen so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct DatagramProgress {
-    /// Datagrams that were sent before others that arrived earlier.
-    pub reordered: u64,
-    /// Datagrams that are missing before the last one.
-    pub missing: u64,
-    /// Interarrival jitter in nanoseconds (RFC 3550, section 6.4.1).
-    pub jitter_ns: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

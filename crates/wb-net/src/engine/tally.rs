@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::Nanos;
 use super::latency::LatencyHistogram;
-use super::report::DatagramProgress;
+use wb_results::net::DatagramProgress;
 
 /// Significant digits of the histograms of intervals: an error of about 1 %.
 const INTERVAL_DIGITS: u8 = 2;

@@ -1,88 +1,85 @@
 //! Assembles the result of a run from the reports of all engines.
 
-use super::latency::is_notable_share;
+use super::latency::{summarize, summarize_with_pending};
 use super::machine::machine_result;
+use super::nested::nested_latency;
 use super::progress::raise_sent;
 use super::uncounted::count_received_as_sent;
-use super::{
-    DatagramCounts, FlowopResult, FlowopSide, GroupResult, IntervalLatency, LatencySummary, MachineResult,
-    NestedLatency, PendingRounds, RunResult, RunStatus, ScheduledExecutions, ScheduledRounds, StrandResult, Totals,
-    TransactionResult,
+use wb_results::net::{
+    ConnectionInfo, DatagramCounts, FlowopResult, FlowopSide, GroupResult, IntervalLatency, LatencySummary,
+    MachineResult, PendingRounds, RunResult, RunStatus, ScheduledExecutions, ScheduledRounds, StrandResult, Totals,
+    TransactionResult, Usage, is_notable_share,
 };
+
 use crate::engine::clock::Nanos;
 use crate::engine::latency::LatencyHistogram;
 use crate::engine::protocol::{EngineErrorKind, Settings};
 use crate::engine::report::{EngineReport, GroupReport};
 use crate::engine::tally::{self, FlowopTally, TransactionTally, describe_failure};
-use crate::engine::usage::Usage;
-use crate::language::{Extent, Flowop, FlowopAction, Group, Protocol, StrandKind, Transaction};
 use crate::session::client::{ClientRun, FinishedRun};
 use crate::session::coordinator::{DatagramTotals, RunFailure};
-use crate::transport::ConnectionInfo;
+use wb_net_profile::{Extent, Flowop, FlowopAction, Group, Protocol, StrandKind, Transaction};
 
-impl RunResult {
-    pub fn new(run: &ClientRun, finished: FinishedRun) -> Self {
-        let FinishedRun { hosts, outcome: run_outcome } = finished;
-        let (profile, settings) = (&run.profile, &run.settings);
-        let names = std::iter::once(("client".to_owned(), None))
-            .chain(hosts.into_iter().map(|(name, address)| (name, Some(address.to_string()))));
-        let names: Vec<(String, Option<String>)> = names.collect();
-        let mut reports = run_outcome.reports;
-        let uncounted = count_received_as_sent(profile, &mut reports);
-        let mut machines: Vec<MachineResult> = names
-            .into_iter()
-            .zip(&reports)
-            .map(|((name, address), report)| machine_result(profile, name, address, report.as_ref()))
-            .collect();
-        for is_sent_by_client in [true, false] {
-            let (client, servers) = machines.split_at_mut(1.min(reports.len()));
-            let (senders, receivers) = if is_sent_by_client { (client, servers) } else { (servers, client) };
-            raise_sent(senders, receivers);
-        }
-        let client = if reports.is_empty() { None } else { reports.remove(0) };
-        let servers: Vec<EngineReport> = reports.into_iter().flatten().collect();
-        let groups: Vec<GroupData<'_>> = profile
-            .groups
-            .iter()
-            .enumerate()
-            .map(|(position, group)| GroupData {
-                group,
-                client: client.as_ref().and_then(|report| report.groups.get(position)),
-                servers: servers.iter().filter_map(|report| report.groups.get(position)).collect(),
-                datagrams: run_outcome.datagrams.get(position).copied().unwrap_or_default(),
-                uncounted_bytes: uncounted[position],
-                settings,
-            })
-            .collect();
-        let truncation_notes: Vec<String> = if run.limit.is_some() && run_outcome.failure.is_none() {
-            let (parts, truncated) = (groups.iter().enumerate(), &run_outcome.truncated);
-            parts
-                .flat_map(|(position, group)| {
-                    group.truncation_notes(move |index| truncated.contains(&(position, index)))
-                })
-                .collect()
-        } else {
-            Vec::new()
-        };
-        let is_limited = run.limit.is_some();
-        let unsuccessful = groups.iter().find_map(|group| group.describe_lack_of_success(is_limited));
-        let outcome = match (run_outcome.failure, unsuccessful) {
-            (Some(failure), _) => failure_status(failure),
-            (None, Some(reason)) => RunStatus::Failed { reason },
-            (None, None) if truncation_notes.is_empty() => RunStatus::Completed,
-            (None, None) => RunStatus::Truncated,
-        };
-        let losses =
-            groups.iter().flat_map(|group| [group.window_notes(), group.offload_note(), group.loss_notes()].concat());
-        Self {
-            profile: profile.name.clone(),
-            seed: run.seed,
-            outcome,
-            notes: truncation_notes.into_iter().chain(losses).collect(),
-            totals: totals(groups.iter().map(|group| (group, group.data_transactions().collect()))),
-            groups: groups.iter().map(GroupData::group_result).collect(),
-            machines,
-        }
+/// The result of a run that was started.
+pub fn assemble(run: &ClientRun, finished: FinishedRun) -> RunResult {
+    let FinishedRun { hosts, outcome: run_outcome } = finished;
+    let (profile, settings) = (&run.profile, &run.settings);
+    let names = std::iter::once(("client".to_owned(), None))
+        .chain(hosts.into_iter().map(|(name, address)| (name, Some(address.to_string()))));
+    let names: Vec<(String, Option<String>)> = names.collect();
+    let mut reports = run_outcome.reports;
+    let uncounted = count_received_as_sent(profile, &mut reports);
+    let mut machines: Vec<MachineResult> = names
+        .into_iter()
+        .zip(&reports)
+        .map(|((name, address), report)| machine_result(profile, name, address, report.as_ref()))
+        .collect();
+    for is_sent_by_client in [true, false] {
+        let (client, servers) = machines.split_at_mut(1.min(reports.len()));
+        let (senders, receivers) = if is_sent_by_client { (client, servers) } else { (servers, client) };
+        raise_sent(senders, receivers);
+    }
+    let client = if reports.is_empty() { None } else { reports.remove(0) };
+    let servers: Vec<EngineReport> = reports.into_iter().flatten().collect();
+    let groups: Vec<GroupData<'_>> = profile
+        .groups
+        .iter()
+        .enumerate()
+        .map(|(position, group)| GroupData {
+            group,
+            client: client.as_ref().and_then(|report| report.groups.get(position)),
+            servers: servers.iter().filter_map(|report| report.groups.get(position)).collect(),
+            datagrams: run_outcome.datagrams.get(position).copied().unwrap_or_default(),
+            uncounted_bytes: uncounted[position],
+            settings,
+        })
+        .collect();
+    let truncation_notes: Vec<String> = if run.limit.is_some() && run_outcome.failure.is_none() {
+        let (parts, truncated) = (groups.iter().enumerate(), &run_outcome.truncated);
+        parts
+            .flat_map(|(position, group)| group.truncation_notes(move |index| truncated.contains(&(position, index))))
+            .collect()
+    } else {
+        Vec::new()
+    };
+    let is_limited = run.limit.is_some();
+    let unsuccessful = groups.iter().find_map(|group| group.describe_lack_of_success(is_limited));
+    let outcome = match (run_outcome.failure, unsuccessful) {
+        (Some(failure), _) => failure_status(failure),
+        (None, Some(reason)) => RunStatus::Failed { reason },
+        (None, None) if truncation_notes.is_empty() => RunStatus::Completed,
+        (None, None) => RunStatus::Truncated,
+    };
+    let losses =
+        groups.iter().flat_map(|group| [group.window_notes(), group.offload_note(), group.loss_notes()].concat());
+    RunResult {
+        profile: profile.name.clone(),
+        seed: run.seed,
+        outcome,
+        notes: truncation_notes.into_iter().chain(losses).collect(),
+        totals: totals(groups.iter().map(|group| (group, group.data_transactions().collect()))),
+        groups: groups.iter().map(GroupData::group_result).collect(),
+        machines,
     }
 }
 
@@ -320,7 +317,7 @@ impl GroupData<'_> {
         let length = tally.intervals.length as f64 / 1e9;
         let intervals = tally.intervals.times.iter().zip(0..).map(|(histogram, number)| IntervalLatency {
             start_seconds: f64::from(number) * length,
-            latency: LatencySummary::from_histogram(histogram),
+            latency: summarize(histogram),
         });
         Some(TransactionResult {
             name: transaction.name.clone(),
@@ -335,12 +332,12 @@ impl GroupData<'_> {
             failed_rounds: tally.failed_rounds,
             pending_rounds: pending_rounds(&tally.pending),
             scheduled_rounds: scheduled_rounds(&tally.pending),
-            latency: LatencySummary::with_pending(&tally.rounds, &tally.pending.open),
+            latency: summarize_with_pending(&tally.rounds, &tally.pending.open),
             response: tally.response.as_ref().and_then(|response| response_summary(response, &tally.pending)),
-            lag: tally.lag.as_ref().and_then(|lag| LatencySummary::with_pending(lag, &tally.pending.not_started)),
+            lag: tally.lag.as_ref().and_then(|lag| summarize_with_pending(lag, &tally.pending.not_started)),
             flowops: flowops.collect(),
             intervals: intervals.collect(),
-            nested: NestedLatency::from_intervals(&tally.rounds, &tally.intervals),
+            nested: nested_latency(&tally.rounds, &tally.intervals),
         })
     }
 
@@ -350,9 +347,9 @@ impl GroupData<'_> {
             count: tally.count,
             bytes: tally.bytes,
             throughput: (tally.bytes > 0 && seconds > 0.0).then(|| tally.bytes as f64 / seconds),
-            latency: LatencySummary::from_histogram(&tally.service),
-            response: tally.response.as_ref().and_then(LatencySummary::from_histogram),
-            lag: tally.lag.as_ref().and_then(LatencySummary::from_histogram),
+            latency: summarize(&tally.service),
+            response: tally.response.as_ref().and_then(summarize),
+            lag: tally.lag.as_ref().and_then(summarize),
             scheduled: scheduled_executions(tally.schedule, written),
             errors: tally.errors.iter().map(|(&number, &count)| (describe_failure(number), count)).collect(),
             timeouts: tally.timeouts,
@@ -469,7 +466,7 @@ fn totals<'a>(groups: impl IntoIterator<Item = (&'a GroupData<'a>, Vec<usize>)>)
     totals.difference_percent = difference(totals.sent_bytes, totals.received_bytes);
     totals.pending_rounds = pending_rounds(&pending);
     totals.scheduled_rounds = scheduled_rounds(&pending);
-    totals.latency = latencies.and_then(|latencies| LatencySummary::with_pending(&latencies, &pending.open));
+    totals.latency = latencies.and_then(|latencies| summarize_with_pending(&latencies, &pending.open));
     totals.response = responses.filter(|_| has_responses).and_then(|responses| response_summary(&responses, &pending));
     totals
 }
@@ -499,7 +496,7 @@ fn scheduled_executions(schedule: tally::ScheduleTally, flowop: &Flowop) -> Opti
 }
 
 fn response_summary(ended: &LatencyHistogram, pending: &tally::PendingRounds) -> Option<LatencySummary> {
-    LatencySummary::with_pending(ended, pending.open_response.iter().chain(&pending.not_started))
+    summarize_with_pending(ended, pending.open_response.iter().chain(&pending.not_started))
 }
 
 pub(super) fn union_length(mut spans: Vec<(Nanos, Nanos)>) -> Nanos {

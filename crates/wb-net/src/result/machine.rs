@@ -1,13 +1,13 @@
 //! The part of one machine in a result.
 
-use super::MachineResult;
 use super::assembly::union_length;
 use super::progress::progress_points;
 use crate::engine::clock::Nanos;
 use crate::engine::protocol::ExecutorKind;
 use crate::engine::report::EngineReport;
-use crate::engine::usage::Usage;
-use crate::language::NetProfile;
+use wb_net_profile::NetProfile;
+use wb_results::net::MachineResult;
+use wb_results::net::Usage;
 
 pub(super) fn machine_result(
     profile: &NetProfile,

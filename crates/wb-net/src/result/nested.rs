@@ -1,9 +1,6 @@
-//! The nested latency table: percentiles of each interval by itself, and their percentiles over the intervals.
-//!
-//! It distinguishes a connection that stalls in bursts from one with a long tail.
+//! Computes the nested latency table.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use wb_results::net::{NestedLatency, NestedRow};
 
 use super::latency::quantile;
 use crate::engine::latency::LatencyHistogram;
@@ -16,56 +13,28 @@ const PERCENTILES: [(f64, f64); 8] =
 /// The percentiles over intervals, one per column.
 const OVER_INTERVALS: [f64; 7] = [0.0, 25.0, 50.0, 75.0, 90.0, 99.0, 100.0];
 
-/// Latency percentiles per interval, and their distribution over the intervals.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct NestedLatency {
-    /// Number of intervals with rounds.
-    pub intervals: usize,
-    /// Length of an interval, in seconds.
-    pub interval_seconds: f64,
-    /// The percentiles over intervals, one per column: from 0 (minimum) to 100 (maximum).
-    pub over_intervals: Vec<f64>,
-    /// One row per latency percentile.
-    pub rows: Vec<NestedRow>,
-}
-
-/// One row of the nested latency table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct NestedRow {
-    /// The latency percentile.
-    pub percentile: f64,
-    /// Its value over all rounds, in nanoseconds.
-    pub cumulative_ns: u64,
-    /// Its percentiles over intervals, one per column, in nanoseconds.
-    pub over_intervals_ns: Vec<u64>,
-}
-
-impl NestedLatency {
-    /// Computes the table from the latencies of all rounds and of each interval; `None` without rounds.
-    pub(super) fn from_intervals(all: &LatencyHistogram, intervals: &Intervals) -> Option<Self> {
-        let each: Vec<_> = intervals.times.iter().map(|latencies| (latencies, latencies.to_hdr())).collect();
-        let each: Vec<_> = each.into_iter().filter(|(_, histogram)| !histogram.is_empty()).collect();
-        let cumulative = all.to_hdr();
-        if each.is_empty() {
-            return None;
-        }
-        let row = |(percentile, quantile_value): (f64, f64)| {
-            let mut sorted: Vec<u64> =
-                each.iter().map(|(latencies, histogram)| quantile(latencies, histogram, quantile_value)).collect();
-            sorted.sort_unstable();
-            let over = OVER_INTERVALS.iter().filter_map(|over| nearest_rank(&sorted, *over));
-            let (cumulative_ns, over_intervals_ns) = (quantile(all, &cumulative, quantile_value), over.collect());
-            NestedRow { percentile, cumulative_ns, over_intervals_ns }
-        };
-        Some(Self {
-            intervals: each.len(),
-            interval_seconds: intervals.length as f64 / 1e9,
-            over_intervals: OVER_INTERVALS.to_vec(),
-            rows: PERCENTILES.into_iter().map(row).collect(),
-        })
+/// Computes the table from the latencies of all rounds and of each interval; `None` without rounds.
+pub(super) fn nested_latency(all: &LatencyHistogram, intervals: &Intervals) -> Option<NestedLatency> {
+    let each: Vec<_> = intervals.times.iter().map(|latencies| (latencies, latencies.to_hdr())).collect();
+    let each: Vec<_> = each.into_iter().filter(|(_, histogram)| !histogram.is_empty()).collect();
+    let cumulative = all.to_hdr();
+    if each.is_empty() {
+        return None;
     }
+    let row = |(percentile, quantile_value): (f64, f64)| {
+        let mut sorted: Vec<u64> =
+            each.iter().map(|(latencies, histogram)| quantile(latencies, histogram, quantile_value)).collect();
+        sorted.sort_unstable();
+        let over = OVER_INTERVALS.iter().filter_map(|over| nearest_rank(&sorted, *over));
+        let (cumulative_ns, over_intervals_ns) = (quantile(all, &cumulative, quantile_value), over.collect());
+        NestedRow { percentile, cumulative_ns, over_intervals_ns }
+    };
+    Some(NestedLatency {
+        intervals: each.len(),
+        interval_seconds: intervals.length as f64 / 1e9,
+        over_intervals: OVER_INTERVALS.to_vec(),
+        rows: PERCENTILES.into_iter().map(row).collect(),
+    })
 }
 
 fn nearest_rank(sorted: &[u64], percentile: f64) -> Option<u64> {
@@ -89,10 +58,10 @@ mod tests {
         all.merge(&stalled);
         let mut intervals = Intervals::new(1_000_000_000);
         intervals.times = vec![quiet, LatencyHistogram::new(3), stalled];
-        let nested = NestedLatency::from_intervals(&all, &intervals).expect("there are rounds");
+        let nested = nested_latency(&all, &intervals).expect("there are rounds");
         assert_eq!(nested.intervals, 2);
         let last = nested.rows.last().expect("there are rows");
         assert_eq!((last.over_intervals_ns.first(), last.over_intervals_ns.last()), (Some(&100), Some(&2000)));
-        assert_eq!(NestedLatency::from_intervals(&LatencyHistogram::new(3), &Intervals::new(1)), None);
+        assert_eq!(nested_latency(&LatencyHistogram::new(3), &Intervals::new(1)), None);
     }
 }

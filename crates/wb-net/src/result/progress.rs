@@ -1,8 +1,8 @@
 //! Progress of a machine by interval, restricted to the data phase.
 
-use super::{MachineResult, ProgressPoint};
 use crate::engine::clock::Nanos;
 use crate::engine::protocol::EngineProgress;
+use wb_results::net::{MachineResult, ProgressPoint};
 
 /// The intervals between progress reports that lie in `began..ended`, by the clock of the reporting machine.
 pub(super) fn progress_points(progress: &[EngineProgress], (began, ended): (Nanos, Nanos)) -> Vec<ProgressPoint> {

@@ -3,7 +3,7 @@
 use super::assembly::is_send;
 use crate::engine::report::EngineReport;
 use crate::engine::tally::FlowopTally;
-use crate::language::NetProfile;
+use wb_net_profile::NetProfile;
 
 /// Counts received bytes as sent. A receiver may have counted a message while its sender's system call had not returned
 /// when the sender's window ended. Returns the number of added bytes of each group.

@@ -12,11 +12,11 @@ use crate::control::{Channel, ControlError, ControlLimits, Credentials, connect}
 use crate::engine::engine_set::{ChildCommandFactory, EngineSet};
 use crate::engine::files;
 use crate::engine::protocol::{Assignment, EngineCommand, HostSession, Settings, Side};
-use crate::language::{Files, FlowopAction, Group, NetProfile};
-use crate::mirror::{hosts, mirror};
 use crate::transport::address::HostAddress;
 use crate::transport::cookie::SessionKey;
 use crate::transport::data_ports::{DataPorts, PortPolicy};
+use wb_net_profile::mirror::{hosts, mirror};
+use wb_net_profile::{Files, FlowopAction, Group, NetProfile};
 
 /// The default port of the control connection, as in uperf.
 pub const PORT: u16 = 20000;

@@ -11,16 +11,17 @@ mod totals;
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
+use wb_results::net::StrandProgress;
 
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
 pub use self::outcome::{DatagramTotals, RunFailure, RunOutcome};
 use crate::engine::clock::Nanos;
-use crate::engine::protocol::{Assignment, EngineCommand, EngineEvent, EngineProgress, StrandProgress, StrandTotals};
+use crate::engine::protocol::{Assignment, EngineCommand, EngineEvent, EngineProgress, StrandTotals};
 use crate::engine::raw_log::LatencyRecord;
 use crate::engine::report::EngineReport;
-use crate::language::{Extent, NetProfile};
+use wb_net_profile::{Extent, NetProfile};
 
 /// This machine or a server.
 pub struct Participant {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::engine::clock;
 use crate::engine::protocol::{Assignment, EngineError, EngineProgress, Side};
-use crate::language::{Extent, Flowop, FlowopAction, Message, MessageSize, StrandKind};
 use crate::transport::data_ports::PortPolicy;
+use wb_net_profile::{Extent, Flowop, FlowopAction, Message, MessageSize, StrandKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionLimits {
@@ -185,8 +185,8 @@ fn check_flowop(flowop: &Flowop) -> Result<(), &'static str> {
 
 fn is_valid_message(message: &Message) -> bool {
     let has_size = match message.size {
-        crate::language::MessageSize::Fixed(size) => size > 0,
-        crate::language::MessageSize::Random { min, max } => 0 < min && min <= max,
+        wb_net_profile::MessageSize::Fixed(size) => size > 0,
+        wb_net_profile::MessageSize::Random { min, max } => 0 < min && min <= max,
     };
     has_size && message.remote_size != Some(0)
 }
@@ -226,10 +226,10 @@ fn estimate_memory(assignment: &Assignment) -> u64 {
 mod tests {
     use super::*;
     use crate::engine::protocol::HostSession;
-    use crate::mirror::mirror;
-    use crate::presets::{PresetConfig, stream};
     use crate::transport::address::HostAddress;
     use crate::transport::cookie::SessionKey;
+    use wb_net_profile::mirror::mirror;
+    use wb_net_profile::presets::{PresetConfig, stream};
 
     fn session() -> HostSession {
         let host = HostAddress::ip("192.0.2.1".parse().unwrap());
@@ -268,7 +268,7 @@ mod tests {
         endless.profile.groups[0].transactions[1].extent = Extent::Window(Duration::MAX);
         assert!(refusal(&endless).contains("at most 3600 s"));
         let mut files = assignment(1, 64);
-        let files_of = crate::language::Files { dir: "/etc".to_owned(), count: 1, chunk: None };
+        let files_of = wb_net_profile::Files { dir: "/etc".to_owned(), count: 1, chunk: None };
         files.profile.groups[0].transactions[1].flowops[0].action = FlowopAction::SendFiles(files_of);
         assert!(refusal(&files).contains("sending files of the server"));
     }

@@ -14,13 +14,11 @@ use super::limits::SessionLimits;
 use crate::control::{Channel, ChannelReceiver, ChannelSender, ControlError, ControlListener};
 use crate::engine::clock;
 use crate::engine::engine_set::{ChildCommandFactory, EngineSet};
-use crate::engine::protocol::{
-    Assignment, EngineCommand, EngineError, EngineErrorKind, EngineEvent, HostSession, StrandProgress,
-};
-use crate::engine::usage::Usage;
+use crate::engine::protocol::{Assignment, EngineCommand, EngineError, EngineErrorKind, EngineEvent, HostSession};
 use crate::result::data_seconds;
 use crate::transport::address::HostAddress;
 use crate::transport::data_ports::DataPorts;
+use wb_results::net::{StrandProgress, Usage};
 
 /// An event for the server's log, with the client's address.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ use super::listener::{AcceptedConnection, lock};
 pub use super::shared_listener::SharedListener;
 use super::socket::{self, SocketConfig};
 use super::unverified::{CookieVerifier, answer_probe};
-use crate::language::{Endpoint, Protocol};
+use wb_net_profile::{Endpoint, Protocol};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PortPolicy {

@@ -10,8 +10,8 @@ use rustix::net::{MMsgHdr, SendAncillaryBuffer, sendmmsg};
 use socket2::Socket;
 
 use self::offload::SegmentationOffload;
-use super::{CloseMode, Transport};
-use crate::language::Message;
+use super::{CloseMode, Transport, receive_flags, send_flags};
+use wb_net_profile::Message;
 
 /// Maximum number of datagrams per system call.
 const MAX_BATCH: usize = 64;
@@ -39,7 +39,7 @@ impl DatagramSocket {
 impl Transport for DatagramSocket {
     #[inline]
     fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
-        let flags = message.send_flags();
+        let flags = send_flags(message);
         match &mut self.offload {
             Some(offload) => offload.send(&self.socket, bytes, flags).map(|()| bytes.len()),
             None => Ok(rustix::net::send(&self.socket, bytes, flags)?),
@@ -47,7 +47,7 @@ impl Transport for DatagramSocket {
     }
 
     fn send_many(&mut self, bytes: &[u8], size: usize, message: &Message) -> io::Result<usize> {
-        let flags = message.send_flags();
+        let flags = send_flags(message);
         if let Some(offload) = &mut self.offload {
             return offload.send_many(&self.socket, bytes, size, flags);
         }
@@ -70,7 +70,7 @@ impl Transport for DatagramSocket {
         if let Some(offload) = &mut self.offload {
             return offload.receive(&self.socket, into);
         }
-        Ok(rustix::net::recv(&self.socket, into, message.receive_flags())?.0)
+        Ok(rustix::net::recv(&self.socket, into, receive_flags(message))?.0)
     }
 
     fn close(&mut self, _: CloseMode) -> io::Result<()> {

@@ -14,7 +14,7 @@ use super::address::TransportAddress;
 use super::cookie::{self, ConnectionPurpose};
 use super::data_ports::Routes;
 use super::socket::{self, SocketConfig};
-use crate::language::Endpoint;
+use wb_net_profile::Endpoint;
 
 /// A port of datagrams. The thread that waits for cookies ends when it is dropped. Its socket is bound, but not
 /// connected: the kernel gives datagrams of known peers to the sockets that are connected to them, and all others to

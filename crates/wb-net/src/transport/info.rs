@@ -2,27 +2,9 @@
 
 use std::os::fd::BorrowedFd;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use wb_results::net::ConnectionInfo;
 
 use super::sockopt;
-
-/// Kernel statistics of one connection, or of several together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ConnectionInfo {
-    /// Number of connections.
-    pub connections: u64,
-    /// Retransmitted segments.
-    pub retransmits: u64,
-    /// Mean of the smoothed round-trip times, in nanoseconds; 0 if the protocol does not measure them.
-    pub rtt_ns: u64,
-    /// Maximum of the smoothed round-trip times, in nanoseconds.
-    pub rtt_max_ns: u64,
-    /// Size of the send buffer granted by the kernel, in bytes; the minimum of several.
-    pub send_buffer: u64,
-    /// Size of the receive buffer granted by the kernel, in bytes; the minimum of several.
-    pub receive_buffer: u64,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InfoKind {
@@ -33,47 +15,27 @@ pub enum InfoKind {
     Vsock,
 }
 
-impl ConnectionInfo {
-    #[must_use]
-    pub fn with_buffers(self, socket: BorrowedFd<'_>, kind: InfoKind) -> Self {
-        let buffer = |size: rustix::io::Result<usize>| size.unwrap_or(0) as u64;
-        let (send_buffer, receive_buffer) = match kind {
-            InfoKind::Buffers | InfoKind::Tcp => (
-                buffer(rustix::net::sockopt::socket_send_buffer_size(socket)),
-                buffer(rustix::net::sockopt::socket_recv_buffer_size(socket)),
-            ),
-            InfoKind::Vsock => (0, super::vsock::buffer_size(socket).unwrap_or(0)),
-        };
-        Self { send_buffer, receive_buffer, ..self }
-    }
+pub fn with_buffers(info: ConnectionInfo, socket: BorrowedFd<'_>, kind: InfoKind) -> ConnectionInfo {
+    let buffer = |size: rustix::io::Result<usize>| size.unwrap_or(0) as u64;
+    let (send_buffer, receive_buffer) = match kind {
+        InfoKind::Buffers | InfoKind::Tcp => (
+            buffer(rustix::net::sockopt::socket_send_buffer_size(socket)),
+            buffer(rustix::net::sockopt::socket_recv_buffer_size(socket)),
+        ),
+        InfoKind::Vsock => (0, super::vsock::buffer_size(socket).unwrap_or(0)),
+    };
+    ConnectionInfo { send_buffer, receive_buffer, ..info }
+}
 
-    /// The statistics of a socket without its buffers, with at most one system call.
-    pub fn from_socket(socket: BorrowedFd<'_>, kind: InfoKind) -> Self {
-        let mut info = Self { connections: 1, ..Self::default() };
-        if let Some(tcp) = (kind == InfoKind::Tcp).then(|| tcp_info(socket)).flatten() {
-            info.retransmits = u64::from(tcp.tcpi_total_retrans);
-            info.rtt_ns = u64::from(tcp.tcpi_rtt) * 1000;
-            info.rtt_max_ns = info.rtt_ns;
-        }
-        info
+/// The statistics of a socket without its buffers, with at most one system call.
+pub fn connection_info(socket: BorrowedFd<'_>, kind: InfoKind) -> ConnectionInfo {
+    let mut info = ConnectionInfo { connections: 1, ..ConnectionInfo::default() };
+    if let Some(tcp) = (kind == InfoKind::Tcp).then(|| tcp_info(socket)).flatten() {
+        info.retransmits = u64::from(tcp.tcpi_total_retrans);
+        info.rtt_ns = u64::from(tcp.tcpi_rtt) * 1000;
+        info.rtt_max_ns = info.rtt_ns;
     }
-
-    pub fn add(&mut self, other: &Self) {
-        let connections = self.connections + other.connections;
-        if connections == 0 {
-            return;
-        }
-        let smaller_nonzero =
-            |left: u64, right: u64| if left == 0 || right == 0 { left.max(right) } else { left.min(right) };
-        *self = Self {
-            connections,
-            retransmits: self.retransmits + other.retransmits,
-            rtt_ns: (self.rtt_ns * self.connections + other.rtt_ns * other.connections) / connections,
-            rtt_max_ns: self.rtt_max_ns.max(other.rtt_max_ns),
-            send_buffer: smaller_nonzero(self.send_buffer, other.send_buffer),
-            receive_buffer: smaller_nonzero(self.receive_buffer, other.receive_buffer),
-        };
-    }
+    info
 }
 
 #[allow(unsafe_code)]
@@ -94,8 +56,8 @@ mod tests {
     fn a_tcp_connection_has_a_round_trip_time_and_buffers() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
-        let path = ConnectionInfo::from_socket(stream.as_fd(), InfoKind::Tcp);
-        let info = path.with_buffers(stream.as_fd(), InfoKind::Tcp);
+        let path = connection_info(stream.as_fd(), InfoKind::Tcp);
+        let info = with_buffers(path, stream.as_fd(), InfoKind::Tcp);
         let mut sum = info;
         sum.add(&path);
         assert_eq!((sum.connections, sum.send_buffer, sum.receive_buffer), (2, info.send_buffer, info.receive_buffer));

@@ -26,7 +26,7 @@ use super::stream::StreamSocket;
 use super::tls::{self, Tls};
 use super::unverified::{CookieVerifier, unknown_peer};
 use super::{InfoKind, Interest, Transport, WaitCondition, is_pending, quic, vsock};
-use crate::language::{Endpoint, Protocol};
+use wb_net_profile::{Endpoint, Protocol};
 
 /// What the accepting side of a link sends to the other side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

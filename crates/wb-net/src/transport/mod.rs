@@ -35,8 +35,9 @@ use std::os::unix::fs::FileExt;
 use rustix::net::{RecvFlags, SendFlags};
 
 use crate::engine::clock::Nanos;
-use crate::language::Message;
-pub use info::{ConnectionInfo, InfoKind};
+pub use info::InfoKind;
+use wb_net_profile::Message;
+use wb_results::net::ConnectionInfo;
 
 /// One connection.
 pub trait Transport: Send {
@@ -99,25 +100,23 @@ pub trait Transport: Send {
 
     /// Statistics of the connection's path: with at most one system call, as connections may be closed at a high rate.
     fn path_info(&self) -> ConnectionInfo {
-        ConnectionInfo::from_socket(self.socket(), self.info_kind())
+        info::connection_info(self.socket(), self.info_kind())
     }
 
     fn info(&self) -> ConnectionInfo {
-        self.path_info().with_buffers(self.socket(), self.info_kind())
+        info::with_buffers(self.path_info(), self.socket(), self.info_kind())
     }
 }
 
-impl Message {
-    #[inline]
-    fn send_flags(&self) -> SendFlags {
-        // No SIGPIPE: a lost peer is an ordinary error.
-        SendFlags::NOSIGNAL | if self.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() }
-    }
+#[inline]
+fn send_flags(message: &Message) -> SendFlags {
+    // No SIGPIPE: a lost peer is an ordinary error.
+    SendFlags::NOSIGNAL | if message.non_blocking { SendFlags::DONTWAIT } else { SendFlags::empty() }
+}
 
-    #[inline]
-    fn receive_flags(&self) -> RecvFlags {
-        if self.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() }
-    }
+#[inline]
+fn receive_flags(message: &Message) -> RecvFlags {
+    if message.non_blocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() }
 }
 
 /// Bytes of a file that are read at once where the kernel cannot send the file itself.

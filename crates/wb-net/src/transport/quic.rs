@@ -25,9 +25,10 @@ use socket2::Socket;
 
 pub(super) use self::socket_pair::{QuicConfig, QuicSocketPair, set_buffer_sizes};
 use self::socket_pair::{RECEIVE_SLOTS, SLOT_SIZE};
-use super::{CloseMode, ConnectionInfo, Intent, Interest, Transport, WaitCondition, certificate, cookie};
+use super::{CloseMode, Intent, Interest, Transport, WaitCondition, certificate, cookie};
 use crate::engine::clock;
-use crate::language::Message;
+use wb_net_profile::Message;
+use wb_results::net::ConnectionInfo;
 
 /// The first byte that the opener sends, so that the other side learns of the stream and may use it first.
 const GREETING: &[u8] = &[0];

@@ -11,8 +11,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::net::SendFlags;
 use socket2::Socket;
 
-use super::{CloseMode, Transport, cookie, sockopt, stream};
-use crate::language::{Message, PartialReliability, SctpEndpoint};
+use super::{CloseMode, Transport, cookie, receive_flags, send_flags, sockopt, stream};
+use wb_net_profile::{Message, PartialReliability, SctpEndpoint};
 
 /// Maximum message size in bytes: larger ones do not fit into the send buffer, and the kernel takes only whole ones.
 const MAX_MESSAGE: usize = 1 << 16;
@@ -78,7 +78,7 @@ fn name_option(option: &str, result: Result<(), rustix::io::Errno>) -> io::Resul
 
 impl Transport for Association {
     fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
-        let flags = message.send_flags();
+        let flags = send_flags(message);
         let part = &bytes[..bytes.len().min(MAX_MESSAGE)];
         let options = &message.sctp;
         if options.stream.is_none() && !options.unordered && options.partial.is_none() {
@@ -95,7 +95,7 @@ impl Transport for Association {
     }
 
     fn receive(&mut self, into: &mut [u8], message: &Message) -> io::Result<usize> {
-        Ok(rustix::net::recv(&self.socket, into, message.receive_flags())?.0)
+        Ok(rustix::net::recv(&self.socket, into, receive_flags(message))?.0)
     }
 
     fn establish(&mut self) -> io::Result<()> {

@@ -10,7 +10,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::address::{HostAddress, TransportAddress};
 use super::{sockopt, vsock};
-use crate::language::{Endpoint, Protocol};
+use wb_net_profile::{Endpoint, Protocol};
 
 /// Default time limit for establishing a connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, sendmsg};
 use socket2::Socket;
 
-use super::{CloseMode, InfoKind, Transport, cookie};
-use crate::language::{Message, SyscallFamily};
+use super::{CloseMode, InfoKind, Transport, cookie, receive_flags, send_flags};
+use wb_net_profile::{Message, SyscallFamily};
 
 #[derive(Debug)]
 pub struct StreamSocket {
@@ -97,7 +97,7 @@ impl UnsentCookie {
 impl Transport for StreamSocket {
     #[inline]
     fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
-        let flags = message.send_flags();
+        let flags = send_flags(message);
         if self.cookie.is_some() {
             return self.send_with_cookie(bytes, flags);
         }
@@ -114,7 +114,7 @@ impl Transport for StreamSocket {
         }
         Ok(match message.call {
             SyscallFamily::Vectored => rustix::io::readv(&self.socket, &mut [IoSliceMut::new(into)])?,
-            _ => rustix::net::recv(&self.socket, into, message.receive_flags())?.0,
+            _ => rustix::net::recv(&self.socket, into, receive_flags(message))?.0,
         })
     }
 

@@ -18,8 +18,11 @@ use rustls::{ClientConfig, ServerConfig};
 use socket2::Socket;
 
 use self::records::{RecordLayer, truncated_error};
-use super::{CloseMode, InfoKind, Intent, Interest, Transport, WaitCondition, certificate, cookie, stream};
-use crate::language::Message;
+use super::{
+    CloseMode, InfoKind, Intent, Interest, Transport, WaitCondition, certificate, cookie, receive_flags, send_flags,
+    stream,
+};
+use wb_net_profile::Message;
 
 pub(super) use ktls::check_support as require_kernel;
 
@@ -135,7 +138,7 @@ impl Tls {
 
 impl Transport for Tls {
     fn send(&mut self, bytes: &[u8], message: &Message) -> io::Result<usize> {
-        let flags = message.send_flags();
+        let flags = send_flags(message);
         if matches!(self.encryption, Encryption::Kernel) {
             return Ok(rustix::net::send(&self.socket, bytes, flags)?);
         }
@@ -152,19 +155,19 @@ impl Transport for Tls {
         if !self.handshake_done {
             return Err(io::ErrorKind::NotConnected.into());
         }
-        match self.send_records(message.send_flags()) {
+        match self.send_records(send_flags(message)) {
             Err(error) if !would_block(&error) => return Err(error),
             _ => {}
         }
         let Encryption::Userspace(records) = &mut self.encryption else {
-            return ktls::receive(&self.socket, into, message.receive_flags());
+            return ktls::receive(&self.socket, into, receive_flags(message));
         };
         loop {
             let moved = records.decrypt(into)?;
             if moved > 0 || records.closed {
                 return Ok(moved);
             }
-            match rustix::net::recv(&self.socket, records.receive_buffer(), message.receive_flags())?.0 {
+            match rustix::net::recv(&self.socket, records.receive_buffer(), receive_flags(message))?.0 {
                 0 => return Err(truncated_error()),
                 count => records.commit_received(count),
             }

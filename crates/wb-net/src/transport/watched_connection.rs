@@ -4,46 +4,14 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
 use socket2::SockRef;
+use wb_results::net::{ConnectionSnapshot, TcpSnapshot};
 
 use super::info::{InfoKind, tcp_info};
 
 /// The connection that a strand has open. Only opening and closing it, and observing it, take the lock.
 #[derive(Debug, Default)]
 pub struct WatchedConnection(Mutex<Option<(OwnedFd, InfoKind)>>);
-
-/// What the kernel knows of a connection.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConnectionSnapshot {
-    pub local: String,
-    pub peer: String,
-    /// Bytes, like `receive_buffer`.
-    pub send_buffer: u64,
-    pub receive_buffer: u64,
-    /// `None` if the connection is not of TCP, or the kernel does not report it.
-    pub tcp: Option<TcpSnapshot>,
-}
-
-/// The state of a TCP connection (`TCP_INFO` of tcp(7)).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TcpSnapshot {
-    pub congestion: String,
-    /// Maximum segment size in bytes.
-    pub mss: u64,
-    /// Segments so far.
-    pub retransmits: u64,
-    /// Congestion window in bytes.
-    pub congestion_window: u64,
-    /// Window that the other side offers, in bytes; none on kernels before 5.4, which do not report it.
-    pub send_window: Option<u64>,
-    /// Smoothed round-trip time.
-    pub rtt_us: u64,
-    /// Mean deviation of the round-trip time.
-    pub rtt_variance_us: u64,
-    /// Maximum size of a packet on the path, in bytes.
-    pub path_mtu: u64,
-}
 
 impl WatchedConnection {
     /// Begins to observe a connection, instead of an earlier one.

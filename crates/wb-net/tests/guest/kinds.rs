@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use wb_net::engine::protocol::Settings;
 use wb_net::engine::report::EngineReport;
-use wb_net::language::*;
 use wb_net::session::coordinator::RunOutcome;
+use wb_net_profile::*;
 
 use crate::Test;
 use crate::common::*;

@@ -1,7 +1,7 @@
 //! Tests specific to SCTP: options of an association, and its streams.
 
 use wb_net::engine::report::EngineReport;
-use wb_net::language::*;
+use wb_net_profile::*;
 
 use crate::Test;
 use crate::common::{link, *};

@@ -1,6 +1,6 @@
 //! Tests specific to vsock: buffer sizes.
 
-use wb_net::language::*;
+use wb_net_profile::*;
 
 use crate::Test;
 use crate::common::{link, *};

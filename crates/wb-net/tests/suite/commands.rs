@@ -14,11 +14,11 @@ use wb_net::engine::local::LocalEngine;
 use wb_net::engine::protocol::{
     Assignment, ConnectionTotals, EngineCommand, HostSession, LinkAnnouncement, LinkId, Settings, Side, StrandTotals,
 };
-use wb_net::language::*;
 use wb_net::transport::address::{HostAddress, TransportAddress};
 use wb_net::transport::cookie::SessionKey;
 use wb_net::transport::data_ports::{DataPorts, PortPolicy};
 use wb_net::transport::link::Announcement;
+use wb_net_profile::*;
 
 fn assignment(protocol: Protocol, threads: u32) -> Assignment {
     let middle = transaction(Extent::Window(Duration::from_millis(5)), vec![send(90), receive(90)]);

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use wb_net::engine::report::EngineReport;
-use wb_net::language::*;
+use wb_net_profile::*;
 
 #[test]
 fn a_stream_of_a_window_arrives() {

@@ -6,6 +6,5 @@ mod commands;
 mod common;
 mod corpus;
 mod engine;
-mod language;
 mod secure;
 mod unsupported;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::link::{announced_port, connect, link, wait_for_rejected};
 use crate::common::*;
 use wb_net::engine::protocol::Settings;
-use wb_net::language::*;
+use wb_net_profile::*;
 
 const SECURE: [Protocol; 2] = [Protocol::Tls, Protocol::Quic];
 

@@ -3,9 +3,9 @@
 use std::io::ErrorKind;
 
 use crate::common::*;
-use wb_net::language::*;
 use wb_net::transport::cookie::SessionKey;
 use wb_net::transport::link::LinkRole;
+use wb_net_profile::*;
 
 /// Whether the links are set up more than once.
 const REPEATED: bool = false;

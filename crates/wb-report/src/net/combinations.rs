@@ -1,7 +1,7 @@
 //! Table of several combinations of a preset's parameters.
 
-use wb_net::engine::usage::Usage;
-use wb_net::result::{LatencySummary, Percentiles, RunResult, RunStatus};
+use wb_results::net::Usage;
+use wb_results::net::{LatencySummary, Percentiles, RunResult, RunStatus};
 
 use super::figures::{format_bit_rate, format_bound, format_figure, format_percent, ratio};
 use crate::phrasing::NO_VALUE;

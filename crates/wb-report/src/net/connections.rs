@@ -1,7 +1,7 @@
 //! Table of connections from the kernels' statistics on both sides.
 
-use wb_net::result::RunResult;
-use wb_net::transport::ConnectionInfo;
+use wb_results::net::ConnectionInfo;
+use wb_results::net::RunResult;
 
 use super::figures::{format_bytes, format_figure, format_nanos};
 use crate::phrasing::NO_VALUE;

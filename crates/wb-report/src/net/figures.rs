@@ -1,7 +1,7 @@
 //! Formats figures of network runs; a missing figure is a dash.
 
 use wb_model::Unit;
-use wb_net::result::{GroupResult, LatencySummary, RunResult};
+use wb_results::net::{GroupResult, LatencySummary, RunResult};
 
 use crate::phrasing::NO_VALUE;
 use crate::text::Style;

@@ -1,6 +1,6 @@
 //! Tables of flowops: latencies, counts of both sides, errors and event counters.
 
-use wb_net::result::{FlowopResult, FlowopSide, RunResult};
+use wb_results::net::{FlowopResult, FlowopSide, RunResult};
 
 use super::figures::{
     LATENCY_COLUMNS, format_bytes, format_figure, format_nanos, format_percent, latency_figures, qualified_name, ratio,

@@ -1,7 +1,7 @@
 //! Tables of groups: throughput, latency and resource usage.
 
-use wb_net::engine::usage::Usage;
-use wb_net::result::RunResult;
+use wb_results::net::RunResult;
+use wb_results::net::Usage;
 
 use super::figures::{
     LATENCY_COLUMNS, format_bit_rate, format_bytes, format_figure, format_percent, latency_figures, ratio,

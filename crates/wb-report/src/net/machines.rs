@@ -1,6 +1,6 @@
 //! Table of the participating machines.
 
-use wb_net::result::RunResult;
+use wb_results::net::RunResult;
 
 use super::figures::{format_bytes, format_percent};
 use crate::text::{Align, Style, Table, TableCell};

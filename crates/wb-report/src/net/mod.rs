@@ -20,7 +20,7 @@ mod transactions;
 pub mod uperf;
 pub mod xml;
 
-use wb_net::result::RunResult;
+use wb_results::net::RunResult;
 
 use crate::text::{Style, nested_latency_table};
 

@@ -1,9 +1,6 @@
 //! Tables of the kernel's network counters beside the engine's, as an independent check.
 
-use wb_net::{
-    netstat::ProtocolCounters,
-    result::{MachineResult, RunResult},
-};
+use wb_results::net::{MachineResult, ProtocolCounters, RunResult};
 
 use super::figures::{format_bit_rate, format_figure, ratio};
 use crate::phrasing::NO_VALUE;

@@ -1,6 +1,6 @@
 //! Renders a preset's result: sender and receiver, rounds and latency.
 
-use wb_net::result::{FlowopResult, FlowopSide, GroupResult, RunResult, TransactionResult};
+use wb_results::net::{FlowopResult, FlowopSide, GroupResult, RunResult, TransactionResult};
 
 use wb_model::pluralize;
 

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use wb_model::Unit;
-use wb_net::result::{LatencySummary, Percentiles, RunStatus};
-use wb_net::sweep::{Sweep, SweepPoint};
+use wb_results::net::{LatencySummary, Percentiles, RunStatus};
+use wb_results::net::{Sweep, SweepPoint};
 use wb_results::{CurveSet, SummaryCurve, SummaryPoint};
 
 use super::figures::{format_bound, format_figure, format_nanos};

@@ -1,6 +1,6 @@
 //! Table of the client's strands.
 
-use wb_net::result::RunResult;
+use wb_results::net::RunResult;
 
 use super::figures::{format_bytes, format_nanos};
 use crate::text::{Style, Table, figure_columns, figure_row};

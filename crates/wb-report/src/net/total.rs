@@ -1,7 +1,7 @@
 //! Totals of a run's data phase.
 
 use wb_model::pluralize;
-use wb_net::result::{RunResult, Totals};
+use wb_results::net::{RunResult, Totals};
 
 use super::figures::{
     LATENCY_COLUMNS, format_bit_rate, format_byte_rate, format_bytes, format_figure, format_percent, latency_figures,

@@ -1,6 +1,6 @@
 //! Tables of transactions: throughput, and latency of rounds.
 
-use wb_net::result::{LatencySummary, RunResult, TransactionResult};
+use wb_results::net::{LatencySummary, RunResult, TransactionResult};
 
 use super::figures::{
     LATENCY_COLUMNS, format_bit_rate, format_bytes, format_figure, format_nanos, latency_figures, qualified_name,

@@ -3,8 +3,8 @@
 // Writing to a string cannot fail: results of `writeln!` are dropped.
 use std::fmt::Write;
 
-use wb_net::language::NetProfile;
-use wb_net::result::{FlowopResult, FlowopSide, GroupResult, LatencySummary, RunResult, TransactionResult};
+use wb_net_profile::NetProfile;
+use wb_results::net::{FlowopResult, FlowopSide, GroupResult, LatencySummary, RunResult, TransactionResult};
 
 use super::ResultSections;
 

@@ -4,7 +4,7 @@ use std::io;
 
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
-use wb_net::result::{LatencySummary, RunResult, RunStatus, Totals};
+use wb_results::net::{LatencySummary, RunResult, RunStatus, Totals};
 
 use crate::xml_chars::replace_forbidden;
 
@@ -105,7 +105,7 @@ impl XmlWriter {
         })
     }
 
-    fn transaction(&mut self, transaction: &wb_net::result::TransactionResult) -> io::Result<()> {
+    fn transaction(&mut self, transaction: &wb_results::net::TransactionResult) -> io::Result<()> {
         let attributes = vec![
             ("name", transaction.name.clone()),
             ("seconds", transaction.seconds.to_string()),

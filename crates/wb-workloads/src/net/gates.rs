@@ -1,7 +1,7 @@
 //! Gates of network tests: completeness of a run, agreement of both sides, and plausibility of the figures.
 
 use wb_model::outcome::Gate;
-use wb_net::result::{GroupResult, RunResult, RunStatus};
+use wb_results::net::{GroupResult, RunResult, RunStatus};
 use wb_test::Measurement;
 
 use super::expectation::{PrimaryMetric, RunExpectation};
@@ -98,7 +98,7 @@ pub(super) fn check_possible(measurement: &mut Measurement, result: &RunResult, 
 #[cfg(test)]
 mod tests {
     use wb_model::Nanos;
-    use wb_net::result::DatagramCounts;
+    use wb_results::net::DatagramCounts;
 
     use super::super::testing::{expectation, rejection_of, stream, study_result};
     use super::*;

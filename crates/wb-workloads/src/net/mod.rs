@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use wb_model::{Facts, Metric, Nanos, ParamValue, Params, Placement, Scope, Topology};
-use wb_net::mirror::hosts;
+use wb_net_profile::mirror::hosts;
 
 use run::NetWorkload;
 use wb_test::{Artefacts, Attempt, Failure, Measurement, Rejection, TestInfo, TypedTest, WorkerContext};

@@ -1,4 +1,4 @@
-use wb_net::result::RunResult;
+use wb_results::net::RunResult;
 
 /// Artefact name of the client's output, which is the result.
 pub const CLIENT_NAME: &str = "client";

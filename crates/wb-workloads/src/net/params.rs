@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Nanos;
-use wb_net::language::{Extent, FlowopAction, NetProfile, ParsedProfile, ProfileDiagnostics, Variables, parse};
+use wb_net_profile::{Extent, FlowopAction, NetProfile, ParsedProfile, ProfileDiagnostics, Variables, parse};
 
 use super::expectation::{PrimaryMetric, RunExpectation};
 use super::nodes::SideNodes;
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_host_is_the_worker_by_default() {
-        let hosts = |vars: &[&str]| wb_net::mirror::hosts(&params(RR, vars).parse_profile().unwrap());
+        let hosts = |vars: &[&str]| wb_net_profile::mirror::hosts(&params(RR, vars).parse_profile().unwrap());
         assert_eq!(hosts(&["n=1"]), ["127.0.0.1"]);
         assert_eq!(hosts(&["n=1", "h=there"]), ["there"]);
     }
@@ -200,7 +200,7 @@ mod tests {
             "<transaction iterations=\"1\">\
             <flowop type=\"connect\" options=\"remotehost=$h2 protocol=tcp conn=2\"/><flowop type=\"disconnect\"/>",
         );
-        let hosts = |vars: &[&str]| wb_net::mirror::hosts(&params(&two, vars).parse_profile().unwrap());
+        let hosts = |vars: &[&str]| wb_net_profile::mirror::hosts(&params(&two, vars).parse_profile().unwrap());
         assert_eq!(hosts(&["n=1"]), ["127.0.0.1", "h2"]);
         assert_eq!(hosts(&["n=1", "h2=there"]), ["127.0.0.1", "there"]);
     }

@@ -3,7 +3,7 @@
 use wb_agent::{Command, ExitReason, ProcessOutput};
 use wb_model::Placement;
 use wb_net::control::Token;
-use wb_net::result::RunStatus;
+use wb_results::net::RunStatus;
 use wb_test::attempt::check_success;
 use wb_test::{Attempt, Failure, WorkerContext};
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use tempfile::TempDir;
 use wb_model::outcome::Gate;
 use wb_model::{Nanos, Validity};
-use wb_net::engine::usage::Usage;
-use wb_net::result::{
+use wb_results::net::ConnectionInfo;
+use wb_results::net::Usage;
+use wb_results::net::{
     FlowopResult, FlowopSide, GroupResult, IntervalLatency, LatencySummary, MachineResult, Percentiles, RunResult,
     RunStatus, Totals, TransactionResult,
 };
-use wb_net::transport::ConnectionInfo;
 use wb_test::{Artefacts, Measurement};
 use wb_test_artefacts::artefact_folder;
 

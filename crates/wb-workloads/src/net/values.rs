@@ -1,8 +1,8 @@
 //! Evaluation of the result of a run.
 
 use wb_model::{Class, Metric, Nanos};
-use wb_net::engine::usage::Usage;
-use wb_net::result::{GroupResult, LatencySummary, Percentiles, RunResult, TransactionResult};
+use wb_results::net::Usage;
+use wb_results::net::{GroupResult, LatencySummary, Percentiles, RunResult, TransactionResult};
 use wb_test::{Artefacts, LatencySeries, Measurement, Rejection};
 
 use super::expectation::{PrimaryMetric, RunExpectation};

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
-use wb_net::language::Protocol;
+use wb_net_profile::Protocol;
 use wb_stats::SamplingRule;
 
 use crate::fio::params::pbench_rule;

@@ -12,10 +12,8 @@ use std::{
 
 use clap::{Args, Subcommand};
 use wb_model::{Bytes, Nanos};
-use wb_net::{
-    control::Fingerprint,
-    language::{self, Protocol},
-};
+use wb_net::control::Fingerprint;
+use wb_net_profile::Protocol;
 
 use super::{KeyValueParser, NumberList, OutputPath, parse_ip_address, parse_number_list};
 
@@ -419,7 +417,7 @@ fn parse_mss(text: &str) -> Result<u32, String> {
 }
 
 fn parse_type_of_service(text: &str) -> Result<u8, String> {
-    language::parse_type_of_service(text).ok_or_else(|| "expected a number from 0 to 255".to_owned())
+    wb_net_profile::parse_type_of_service(text).ok_or_else(|| "expected a number from 0 to 255".to_owned())
 }
 
 fn parse_interval(text: &str) -> Result<Nanos, String> {

@@ -20,12 +20,12 @@ use crate::engine::raw_log::{self, RawLog, RawLogReader};
 use crate::engine::strand::files::{self, FileLists};
 use crate::engine::strand::{Signals, Strand, StrandConfig};
 use crate::engine::tally::LiveCounters;
-use crate::language::FlowopAction;
 use crate::transport::address::{HostAddress, TransportAddress};
 use crate::transport::cookie::LinkKey;
 use crate::transport::data_ports::DataPorts;
 use crate::transport::link::{LinkConfig, LinkEnd, LinkRole};
 use crate::transport::watched_connection::WatchedConnection;
+use wb_net_profile::FlowopAction;
 
 /// A prepared run: the strands, links and threads of one engine.
 pub(super) struct PreparedRun {
@@ -173,7 +173,7 @@ impl PreparedRun {
                     _ => None,
                 };
                 let repeated =
-                    flowops.extent != crate::language::Extent::Iterations(1) || flowop.flowop.executions() > 1;
+                    flowops.extent != wb_net_profile::Extent::Iterations(1) || flowop.flowop.executions() > 1;
                 let deadline = (self.side == Side::Client && endpoint.protocol.is_datagram())
                     .then(|| Duration::from_nanos(self.settings.datagram_timeout));
                 // A thread that waits in accept(2) could not observe a limit.

@@ -1,7 +1,7 @@
 //! Arrivals of numbered datagrams: gaps, reordering and jitter.
 
 use crate::engine::clock::Nanos;
-use crate::engine::report::DatagramProgress;
+use wb_results::net::DatagramProgress;
 
 /// The datagrams of one connection in one transaction.
 #[derive(Debug, Clone, Copy, Default)]

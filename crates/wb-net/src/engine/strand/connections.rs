@@ -9,9 +9,10 @@ use super::{StepResult, Strand, StrandOperation, StrandPosition, io_error};
 use crate::engine::clock::{self, Nanos};
 use crate::engine::plan::{FlowopPlan, GroupPlan, TransactionPlan};
 use crate::engine::protocol::{ConnectionTotals, Side};
-use crate::language::{Endpoint, Protocol};
 use crate::transport::socket::CONNECT_TIMEOUT;
-use crate::transport::{CloseMode, ConnectionInfo, Intent, Transport, WaitCondition, is_pending};
+use crate::transport::{CloseMode, Intent, Transport, WaitCondition, is_pending};
+use wb_net_profile::{Endpoint, Protocol};
+use wb_results::net::ConnectionInfo;
 
 pub(super) struct OpenConnection {
     pub(super) name: Option<u32>,
@@ -287,10 +288,10 @@ fn fits_header(plan: &GroupPlan, name: Option<u32>) -> bool {
     messages.all(|message| min_size(message) as usize >= datagram_header::LENGTH)
 }
 
-fn min_size(message: &crate::language::Message) -> u32 {
+fn min_size(message: &wb_net_profile::Message) -> u32 {
     let size = match message.size {
-        crate::language::MessageSize::Fixed(size) => size,
-        crate::language::MessageSize::Random { min, .. } => min,
+        wb_net_profile::MessageSize::Fixed(size) => size,
+        wb_net_profile::MessageSize::Random { min, .. } => min,
     };
     size.min(message.remote_size.unwrap_or(size))
 }

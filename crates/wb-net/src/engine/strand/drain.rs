@@ -7,9 +7,9 @@ use super::connections::OpenConnection;
 use super::{DATAGRAM_GRACE, Strand, StrandStatus};
 use crate::engine::clock::{self, Nanos};
 use crate::engine::protocol::{ConnectionTotals, EngineError, StrandTotals};
-use crate::language::{Message, MessageSize, SyscallFamily};
 use crate::transport::cookie::resembles_cookie;
 use crate::transport::{Intent, WaitCondition};
+use wb_net_profile::{Message, MessageSize, SyscallFamily};
 
 /// A stream connection is given up after this long without progress, in nanoseconds.
 const DRAIN_TIMEOUT: Nanos = 5_000_000_000;

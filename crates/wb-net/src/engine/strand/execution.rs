@@ -3,8 +3,8 @@
 use super::{StepResult, Strand, StrandContext, StrandOperation};
 use crate::engine::clock::{self, Nanos};
 use crate::engine::plan::FlowopPlan;
-use crate::language::FlowopAction;
 use crate::transport::WaitCondition;
+use wb_net_profile::FlowopAction;
 
 impl Strand {
     #[inline]

@@ -11,7 +11,7 @@ use crate::engine::clock::{self, Nanos};
 use crate::engine::plan::FlowopPlan;
 use crate::engine::protocol::Side;
 use crate::engine::random::RandomKey;
-use crate::language::{FileSizes, Files, Message, MessageSize, SyscallFamily};
+use wb_net_profile::{FileSizes, Files, Message, MessageSize, SyscallFamily};
 
 /// A file to send, or the size of a file to receive.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use crate::engine::clock::{self, Nanos};
 use crate::engine::plan::{ByteTotal, Executions, FlowopPlan};
 use crate::engine::protocol::Side;
 use crate::engine::random::RandomKey;
-use crate::language::MessageSize;
 use crate::transport::cookie::resembles_cookie;
+use wb_net_profile::MessageSize;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageTransfer {

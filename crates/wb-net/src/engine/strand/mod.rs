@@ -34,10 +34,11 @@ use super::plan::{Executions, FlowopPlan, GroupPlan, TransactionPlan};
 use super::protocol::{EngineError, EngineErrorKind, Side, StrandTotals};
 use super::raw_log::RawLog;
 use super::tally::{FlowopTally, LiveCounters, StrandTally, TransactionTally, failure_number};
-use crate::language::{Extent, FlowopAction, Message};
 use crate::transport::link::LinkEnd;
 use crate::transport::watched_connection::WatchedConnection;
-use crate::transport::{ConnectionInfo, Intent, Transport, WaitCondition};
+use crate::transport::{Intent, Transport, WaitCondition};
+use wb_net_profile::{Extent, FlowopAction, Message};
+use wb_results::net::ConnectionInfo;
 
 pub(super) struct Strand {
     pub(super) index: u32,

@@ -6,8 +6,8 @@ use crate::engine::latencies::{LatencyEntry, LatencyKind};
 use crate::engine::latency::LatencyHistogram;
 use crate::engine::plan::{Executions, FlowopPlan, TransactionPlan};
 use crate::engine::protocol::Side;
-use crate::language::Extent;
 use crate::transport::WaitCondition;
+use wb_net_profile::Extent;
 
 pub(super) enum RoundStart {
     Now,

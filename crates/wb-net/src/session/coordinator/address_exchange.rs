@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Coordinator, RunFailure};
 use crate::engine::protocol::{EngineCommand, EngineEvent, LinkAnnouncement, LinkId};
-use crate::language::NetProfile;
+use wb_net_profile::NetProfile;
 
 impl Coordinator<'_> {
     pub(super) async fn exchange_addresses(&mut self) -> Result<(), RunFailure> {

@@ -6,8 +6,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{Coordinator, Participant, ParticipantEvent, RunFailure};
 use crate::engine::protocol::{EngineCommand, EngineError, EngineEvent};
-use crate::language::StrandKind;
 use crate::session::ROOT_CAUSE_WINDOW;
+use wb_net_profile::StrandKind;
 
 /// How long participants may take to respond outside of measurements.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);

@@ -9,7 +9,6 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, SocketAddrUnix, getpeername, recvfrom};
 use socket2::Socket;
 
-use crate::language::Protocol;
 use crate::transport::address::TransportAddress;
 use crate::transport::cookie::{self, ConnectionPurpose, Cookie, LinkKey, SessionKey};
 use crate::transport::data_ports::{DataPorts, Registration};
@@ -17,6 +16,7 @@ use crate::transport::datagram_port::DatagramPort;
 use crate::transport::socket::{self, CONNECT_TIMEOUT, SocketConfig};
 use crate::transport::unverified::{CookieStatus, CookieVerifier, UnverifiedConnection};
 use crate::transport::{is_pending, quic, stream};
+use wb_net_profile::Protocol;
 
 /// How long a listener that accepts connections may take to answer a probe.
 const ANSWER_TIMEOUT: Duration = CONNECT_TIMEOUT;

@@ -5,12 +5,12 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wb_net::language::{Endpoint, Protocol};
 use wb_net::transport::Transport;
 use wb_net::transport::address::HostAddress;
 use wb_net::transport::cookie::{LinkKey, SessionKey};
 use wb_net::transport::data_ports::{DataPorts, PortPolicy};
 use wb_net::transport::link::{Announcement, LinkConfig, LinkEnd, LinkRole};
+use wb_net_profile::{Endpoint, Protocol};
 
 /// Creates a non-blocking end on the loopback interface.
 pub fn open_end(endpoint: &Endpoint, role: LinkRole, repeated: bool, session: SessionKey) -> io::Result<LinkEnd> {

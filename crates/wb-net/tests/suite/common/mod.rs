@@ -12,12 +12,12 @@ use tokio::sync::mpsc::unbounded_channel;
 use wb_net::engine::local::LocalEngine;
 use wb_net::engine::protocol::{Assignment, EngineCommand, EngineProgress, HostSession, Settings, Side};
 use wb_net::engine::report::EngineReport;
-use wb_net::language::*;
-use wb_net::mirror::mirror;
 use wb_net::session::coordinator::{Participant, ParticipantEvent, RunObserver, RunOutcome, coordinate};
 use wb_net::transport::address::HostAddress;
 use wb_net::transport::cookie::SessionKey;
 use wb_net::transport::data_ports::{DataPorts, PortPolicy};
+use wb_net_profile::mirror::mirror;
+use wb_net_profile::*;
 
 pub const WINDOW: Extent = Extent::Window(Duration::from_millis(300));
 

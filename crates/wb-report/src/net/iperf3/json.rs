@@ -1,7 +1,7 @@
 //! The JSON of a test, with the keys of iperf3 3.12.
 
 use serde_json::{Map, Value, json};
-use wb_net::engine::usage::Usage;
+use wb_results::net::Usage;
 
 use super::samples::{Interval, Samples};
 use super::text::{StreamTotal, lost_percent};
@@ -376,14 +376,14 @@ fn integer(value: f64) -> Value {
 mod tests {
     use std::time::Duration;
 
-    use wb_net::engine::protocol::{DatagramProgress, StrandProgress};
-    use wb_net::language::Protocol;
-    use wb_net::presets::{PresetConfig, maerts, stream};
+    use wb_net_profile::Protocol;
+    use wb_net_profile::presets::{PresetConfig, maerts, stream};
+    use wb_results::net::{DatagramProgress, StrandProgress};
 
     use super::*;
 
     /// Samples at the start and the end of a window of 2 s.
-    fn samples(profile: &wb_net::language::NetProfile, bytes: [u64; 2], operations: u64, missing: u64) -> Samples {
+    fn samples(profile: &wb_net_profile::NetProfile, bytes: [u64; 2], operations: u64, missing: u64) -> Samples {
         let mut samples = Samples::new(profile);
         for (time, done) in [(0, 0), (2_000_000_000, 1)] {
             samples.push(&StrandProgress {

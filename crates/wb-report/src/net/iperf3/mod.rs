@@ -10,7 +10,7 @@ mod units;
 
 use std::time::Duration;
 
-use wb_net::language::{Endpoint, Extent, FlowopAction, Group, MessageSize, NetProfile, Protocol};
+use wb_net_profile::{Endpoint, Extent, FlowopAction, Group, MessageSize, NetProfile, Protocol};
 
 pub use samples::{Interval, Samples, StreamId};
 pub use units::{RateUnit, RateUnitError};
@@ -199,8 +199,8 @@ fn endpoint_of(group: &Group) -> Option<&Endpoint> {
 
 #[cfg(test)]
 mod tests {
-    use wb_net::mirror::mirror;
-    use wb_net::presets::{PresetConfig, bidirec, rr, stream};
+    use wb_net_profile::mirror::mirror;
+    use wb_net_profile::presets::{PresetConfig, bidirec, rr, stream};
 
     use super::*;
 

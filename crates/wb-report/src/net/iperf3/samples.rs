@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use wb_net::engine::protocol::{DatagramProgress, StrandProgress};
-use wb_net::language::NetProfile;
-use wb_net::transport::watched_connection::{ConnectionSnapshot, TcpSnapshot};
+use wb_net_profile::NetProfile;
+use wb_results::net::{ConnectionSnapshot, TcpSnapshot};
+use wb_results::net::{DatagramProgress, StrandProgress};
 
 use super::text::StreamTotal;
 use super::{Amount, Stream, Test};
@@ -238,7 +238,7 @@ fn between(first: &StrandProgress, before: &StrandProgress, now: &StrandProgress
 mod tests {
     use std::time::Duration;
 
-    use wb_net::presets::{PresetConfig, stream};
+    use wb_net_profile::presets::{PresetConfig, stream};
 
     use super::*;
 

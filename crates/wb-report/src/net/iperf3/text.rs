@@ -3,9 +3,9 @@
 // Writing to a string cannot fail: results of `writeln!` are dropped.
 use std::fmt::Write;
 
-use wb_net::engine::protocol::StrandProgress;
-use wb_net::engine::usage::Usage;
-use wb_net::language::NetProfile;
+use wb_net_profile::NetProfile;
+use wb_results::net::StrandProgress;
+use wb_results::net::Usage;
 
 use super::json::{CpuUsage, Identity};
 use super::samples::{Interval, Samples};

@@ -1,10 +1,13 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use wb_net::language::Protocol;
+use wb_net_profile::Protocol;
 
 use super::{BufferSize, TrustFlags, parse_protocol, parse_runtime};
 use crate::cli::{NumberList, OutputPath, parse_number_list, whole_number};
+
+/// Loads in percent of the capacity.
+const DEFAULT_LOADS: [f64; 12] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 100.0, 110.0];
 
 /// A workload whose rounds can be offered at a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -33,7 +36,7 @@ pub(crate) struct SweepArgs {
     pub(crate) omit: Duration,
     /// Loads in percent of the capacity, in ascending order
     #[arg(long, value_name = "PERCENT,…", value_delimiter = ',', value_parser = parse_load,
-          default_values_t = wb_net::sweep::DEFAULT_LOADS)]
+          default_values_t = DEFAULT_LOADS)]
     pub(crate) loads: Vec<f64>,
     /// Number of runs of each load; the one with the median p99 is reported
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole_number::<u32, 1>)]

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, fmt::Display, path::Path};
 
-use wb_net::language::{self, NetProfile, ParsedProfile, ProfileCheck, Variables};
-use wb_net::support::UnsupportedFeature;
+use wb_net_profile::support::UnsupportedFeature;
+use wb_net_profile::{NetProfile, ParsedProfile, ProfileCheck, Variables};
 
 use crate::cli::net::NetCheckArgs;
 use crate::console::Console;
@@ -55,8 +55,8 @@ fn format_notes<N: Display>(notes: &[N]) -> String {
 fn check_file(file: &Path, vars: &[(String, String)]) -> Result<ProfileCheck, Error> {
     let name = file.display().to_string();
     let bytes = std::fs::read(file).map_err(Error::file("read", file))?;
-    let text = language::decode_text(&name, &bytes)?;
-    Ok(language::check(&name, text, &parse_variables(vars)))
+    let text = wb_net_profile::decode_text(&name, &bytes)?;
+    Ok(wb_net_profile::check(&name, text, &parse_variables(vars)))
 }
 
 /// Notes about variables that the profile does not use, which may be misspelt.

@@ -1,7 +1,7 @@
 //! Reports how a network run ended: message, help and exit status.
 
-use wb_net::result::RunStatus;
 use wb_net::session::client::ClientError;
+use wb_results::net::RunStatus;
 
 use crate::console::Console;
 use crate::error::Error;

@@ -1,12 +1,10 @@
 //! Presets: predefined network workloads that need no profile.
 
-use wb_net::{
-    language::{MAX_UDP_PAYLOAD, NetProfile, Protocol, StrandKind},
-    presets::{self, PresetConfig},
-    result::{RunResult, RunStatus},
-    support::unsupported_features,
-};
+use wb_net_profile::presets::{self, PresetConfig};
+use wb_net_profile::support::unsupported_features;
+use wb_net_profile::{MAX_UDP_PAYLOAD, NetProfile, Protocol, StrandKind};
 use wb_report::net::{self, Combination};
+use wb_results::net::{RunResult, RunStatus};
 
 use super::{
     outcome::{report_outcome, worst_exit},
@@ -82,7 +80,7 @@ pub(super) fn run(preset: Preset, args: &PresetArgs, console: &Console) -> Resul
             print_text(&format!("{title}\n"))?;
         }
         let result = match unsupported_features(&profile).first() {
-            Some(lack) => RunResult::unsupported(&profile, lack.to_string()),
+            Some(lack) => wb_net::result::unsupported(&profile, lack.to_string()),
             None => run_profile(profile, flags, how, responses.as_mut())?,
         };
         let is_interrupted = result.outcome == RunStatus::Interrupted;

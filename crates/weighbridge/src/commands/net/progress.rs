@@ -7,12 +7,12 @@ use std::{
 
 use wb_net::{
     engine::{clock, protocol::EngineProgress, raw_log::LatencyRecord},
-    language::{Extent, FlowopAction, NetProfile, Transaction},
-    mirror,
-    result::{CLOCK_TOLERANCE, RunResult, SentByInterval, Totals},
+    result::{CLOCK_TOLERANCE, SentByInterval},
     session::{client::ClientRun, coordinator::RunObserver},
 };
+use wb_net_profile::{Extent, FlowopAction, NetProfile, Transaction, mirror};
 use wb_report::net::progress::{IntervalRates, interval_line, transaction_start_line};
+use wb_results::net::{RunResult, Totals};
 
 use super::response_log::ResponseLog;
 use crate::output::print_text;
@@ -257,7 +257,7 @@ fn print_ignoring_errors(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use wb_net::presets::{PresetConfig, stream};
+    use wb_net_profile::presets::{PresetConfig, stream};
 
     use super::*;
 

@@ -3,10 +3,8 @@
 use std::io::{self, BufWriter, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use wb_net::{
-    engine::{clock, raw_log::LatencyRecord},
-    language::NetProfile,
-};
+use wb_net::engine::{clock, raw_log::LatencyRecord};
+use wb_net_profile::NetProfile;
 use wb_sys::OutputFile;
 
 use crate::cli::OutputPath;

@@ -3,12 +3,12 @@
 use wb_net::{
     control::ControlLimits,
     engine::{self, protocol::Settings},
-    language::NetProfile,
-    mirror::hosts,
-    result::RunResult,
     session::{client::ClientRun, coordinator::RunObserver},
 };
+use wb_net_profile::NetProfile;
+use wb_net_profile::mirror::hosts;
 use wb_report::net::{self, ResultSections};
+use wb_results::net::RunResult;
 use wb_session::program::runtime;
 
 use super::{
@@ -113,7 +113,7 @@ pub(super) fn run_profile(
     };
     let execute = |observer: &mut dyn RunObserver| {
         let record = runtime()?.block_on(run.execute(wait_for_signal(), observer));
-        let mut result = RunResult::new(&run, record.map_err(|error| start_error(&error))?);
+        let mut result = wb_net::result::assemble(&run, record.map_err(|error| start_error(&error))?);
         result.notes.splice(0..0, notes);
         Ok::<_, Error>(result)
     };

@@ -2,14 +2,14 @@
 
 use wb_net::engine::protocol::{EngineProgress, Settings};
 use wb_net::engine::raw_log::LatencyRecord;
-use wb_net::language::{NetProfile, Protocol};
-use wb_net::presets::{self, PresetConfig};
-use wb_net::result::{RunResult, RunStatus};
 use wb_net::session::client::ClientRun;
 use wb_net::session::coordinator::RunObserver;
-use wb_net::sweep::{Sweep, SweepPoint};
+use wb_net_profile::presets::{self, PresetConfig};
+use wb_net_profile::{NetProfile, Protocol};
 use wb_report::chart::{png, svg};
 use wb_report::net::sweep::{SweepChart, sweep_page, sweep_text};
+use wb_results::net::{RunResult, RunStatus};
+use wb_results::net::{Sweep, SweepPoint};
 use wb_session::program::runtime;
 
 use super::outcome::{report_outcome, start_error, worst_exit};
@@ -150,7 +150,7 @@ fn measure(args: &SweepArgs, host: &str, port: u16, rate: Option<f64>) -> Result
     let profile = build_profile(args, host, rate);
     let run = ClientRun { port, settings, ..ClientRun::new(profile, credentials, child_command(), random_seed()) };
     let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut NoopObserver));
-    Ok(RunResult::new(&run, record.map_err(|error| start_error(&error))?))
+    Ok(wb_net::result::assemble(&run, record.map_err(|error| start_error(&error))?))
 }
 
 /// Ignores progress: a sweep reports only its loads.

@@ -8,13 +8,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use wb_net::engine::clock;
 use wb_net::engine::protocol::EngineProgress;
 use wb_net::engine::raw_log::LatencyRecord;
-use wb_net::language::{NetProfile, StrandKind};
-use wb_net::result::RunResult;
 use wb_net::session::client::ClientRun;
 use wb_net::session::coordinator::RunObserver;
 use wb_net::session::limits::SessionLimits;
+use wb_net_profile::{NetProfile, StrandKind};
 use wb_report::net::ResultSections;
 use wb_report::net::uperf::{ProgressLine, result_text, separator, timestamped_line};
+use wb_results::net::RunResult;
 use wb_session::program::runtime;
 
 use super::outcome::{report_outcome, start_error};
@@ -84,7 +84,7 @@ fn run_master(args: &UperfArgs, path: &Path, console: &Console) -> Result<Exit, 
     print_text(&starting_line(&run.profile))?;
     let mut observer = TransactionProgress::new(&run.profile, args.timestamped, responses.as_mut());
     let record = runtime()?.block_on(run.execute(wait_for_signal(), &mut observer));
-    let result = RunResult::new(&run, record.map_err(|error| start_error(&error))?);
+    let result = wb_net::result::assemble(&run, record.map_err(|error| start_error(&error))?);
     observer.finish(&result)?;
     let has_flowops = args.all || args.flowops || args.cpu || args.counters || !args.events.is_empty();
     let sections = ResultSections {
@@ -151,7 +151,7 @@ impl<'a> TransactionProgress<'a> {
             counts: BTreeMap::new(),
             before: (0, 0),
             reported: BTreeSet::new(),
-            machines: 1 + wb_net::mirror::hosts(profile).len(),
+            machines: 1 + wb_net_profile::mirror::hosts(profile).len(),
             responses,
             failure: None,
         }

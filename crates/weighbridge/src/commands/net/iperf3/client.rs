@@ -6,17 +6,18 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use wb_net::control::{ControlLimits, Credentials};
 use wb_net::engine::clock;
-use wb_net::engine::protocol::{EngineErrorKind, EngineProgress, Settings, StrandProgress};
+use wb_net::engine::protocol::{EngineErrorKind, EngineProgress, Settings};
 use wb_net::engine::raw_log::LatencyRecord;
-use wb_net::engine::usage::Usage;
-use wb_net::language::{Extent, FlowopAction, Group, MAX_UDP_PAYLOAD, NetProfile, Protocol};
-use wb_net::presets::{self, PresetConfig};
-use wb_net::result::{RunResult, RunStatus};
 use wb_net::session::client::ClientRun;
 use wb_net::session::coordinator::{RunFailure, RunObserver};
+use wb_net_profile::presets::{self, PresetConfig};
+use wb_net_profile::{Extent, FlowopAction, Group, MAX_UDP_PAYLOAD, NetProfile, Protocol};
 use wb_report::net::iperf3::json::{CpuUsage, Identity, JsonReport};
 use wb_report::net::iperf3::text::TextReport;
 use wb_report::net::iperf3::{Amount, Samples, Side, Test};
+use wb_results::net::StrandProgress;
+use wb_results::net::Usage;
+use wb_results::net::{RunResult, RunStatus};
 use wb_session::program::runtime;
 
 use super::{BUSY, Output, OutputForm, event, fail, identity};
@@ -117,7 +118,7 @@ pub(super) fn run(args: &Iperf3Args, host: &str, output: Output, console: &Conso
         fail(form, &output, &error)?;
         return Err(error);
     }
-    let result = RunResult::new(&run, record);
+    let result = wb_net::result::assemble(&run, record);
     if let Some(failure) = observer.failure.take() {
         return Err(failure);
     }
@@ -358,7 +359,7 @@ impl Observer<'_> {
     }
 
     fn finish(&mut self, result: &RunResult, profile: &NetProfile) -> Result<(), Error> {
-        let sum = |usage: fn(&wb_net::result::GroupResult) -> Usage| {
+        let sum = |usage: fn(&wb_results::net::GroupResult) -> Usage| {
             result.groups.iter().map(usage).fold(Usage::default(), |mut sum, usage| {
                 sum.add(usage);
                 sum

@@ -1,9 +1,8 @@
 //! The mirror image of a profile, which the other side executes: what one side sends, the other receives.
 
-use crate::language::connections::connection_uses;
-use crate::language::{
-    Endpoint, FileSizes, Files, Flowop, FlowopAction, Group, Message, MessageSize, NetProfile, Transaction, opposite,
-};
+use crate::connections::connection_uses;
+use crate::keywords::opposite;
+use crate::{Endpoint, FileSizes, Files, Flowop, FlowopAction, Group, Message, MessageSize, NetProfile, Transaction};
 
 /// The remote hosts of a profile, each once, in the order of their first appearance.
 pub fn hosts(profile: &NetProfile) -> Vec<String> {
@@ -121,7 +120,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::language::{PartialReliability, Variables, parse};
+    use crate::{PartialReliability, Variables, parse};
 
     fn profile(text: &str) -> NetProfile {
         parse("p.xml", text, &Variables::new()).expect("it is sound").profile

@@ -5,7 +5,7 @@ use std::{fmt, io};
 
 use rustix::net::{AddressFamily, SocketType, ipproto, socket, sockopt};
 
-use crate::language::{Endpoint, NetProfile, Protocol};
+use crate::{Endpoint, NetProfile, Protocol};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsupportedFeature {
@@ -185,7 +185,7 @@ impl KernelProbe for RunningKernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::language::{Variables, parse};
+    use crate::{Variables, parse};
 
     /// A fake kernel that supports TCP, and cubic.
     struct FakeKernel;

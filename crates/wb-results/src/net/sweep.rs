@@ -3,10 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::result::{LatencySummary, RunResult, RunStatus};
-
-/// Loads in percent of the capacity that are measured by default.
-pub const DEFAULT_LOADS: [f64; 12] = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 100.0, 110.0];
+use super::{LatencySummary, RunResult, RunStatus};
 
 /// At the knee the p99 is at most this multiple of that at the lowest load.
 const KNEE_FACTOR: f64 = 2.0;
@@ -201,17 +198,25 @@ fn keeps_up(point: &SweepPoint, points: &[SweepPoint]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::latency::LatencyHistogram;
+    use crate::net::Percentiles;
 
     fn point(load_percent: f64, achieved: f64, p99: u64) -> SweepPoint {
-        let mut histogram = LatencyHistogram::new(3);
-        histogram.record(p99);
+        let percentiles = Percentiles {
+            min_ns: p99,
+            p50_ns: p99,
+            p90_ns: p99,
+            p99_ns: p99,
+            p99_9_ns: p99,
+            p99_99_ns: p99,
+            max_ns: p99,
+        };
+        let mean_ns = p99 as f64;
         SweepPoint {
             load_percent,
             offered: load_percent * 100.0,
             achieved,
             is_saturated: achieved < load_percent * 100.0 * SATURATED_BELOW,
-            response: LatencySummary::from_histogram(&histogram),
+            response: Some(LatencySummary { count: 1, pending: 0, mean_ns, percentiles, histogram: String::new() }),
             service: None,
             unsuccessful_rounds: 0,
             outcome: RunStatus::Completed,

@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use proptest::prelude::*;
 use wb_diagnostics::Diagnostic;
-use wb_net::language::{
+use wb_net_profile::{
     Extent, FlowopAction, MessageSize, NetProfile, ParsedProfile, PartialReliability, ProfileCheck, ProfileDiagnostics,
     Protocol, StrandKind, Variables, check, decode_text, parse,
 };

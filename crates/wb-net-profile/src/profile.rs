@@ -1,6 +1,8 @@
 //! The data types of a profile: groups of strands, which execute transactions made of flowops.
 //!
 //! The terms are uperf's. A strand is a thread or a process; a flowop is one operation on a connection.
+//!
+//! What the engine calls in its loops is `#[inline]`: it is compiled with optimisation there, and without it here.
 
 use std::time::Duration;
 
@@ -72,6 +74,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
+    #[inline]
     pub fn moves_data(&self) -> bool {
         self.flowops.iter().any(|flowop| flowop.action.moves_data())
     }
@@ -128,12 +131,14 @@ impl Flowop {
     }
 
     /// Messages per system call: more than one only if all have the same size and nothing can end them early.
+    #[inline]
     pub fn batch(&self) -> u64 {
         let (FlowopAction::Send(message) | FlowopAction::Receive(message)) = &self.action else { return 1 };
         let simple = matches!(message.size, MessageSize::Fixed(_)) && self.rate.is_none() && self.duration.is_none();
         if simple { u64::from(self.batch.clamp(1, MAX_BATCH)) } else { 1 }
     }
 
+    #[inline]
     pub fn endpoint(&self) -> Option<&Endpoint> {
         match &self.action {
             FlowopAction::Connect(endpoint) | FlowopAction::Accept(endpoint) => Some(endpoint),
@@ -142,6 +147,7 @@ impl Flowop {
     }
 
     /// Executions in a round that nothing ends early.
+    #[inline]
     pub fn executions(&self) -> u64 {
         self.count.saturating_mul(self.repeat)
     }
@@ -168,6 +174,7 @@ pub enum FlowopAction {
 }
 
 impl FlowopAction {
+    #[inline]
     pub fn moves_data(&self) -> bool {
         matches!(self, Self::Send(_) | Self::Receive(_) | Self::SendFiles(_) | Self::ReceiveFiles(_))
     }
@@ -288,6 +295,7 @@ impl Protocol {
     }
 
     /// Whether messages are datagrams, which arrive completely or not at all.
+    #[inline]
     pub fn is_datagram(self) -> bool {
         matches!(self, Self::Udp | Self::UnixDgram | Self::Rds)
     }
@@ -323,6 +331,7 @@ pub enum MessageSize {
 }
 
 impl MessageSize {
+    #[inline]
     pub fn max(self) -> u32 {
         match self {
             Self::Fixed(size) => size,

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::language::{
+use crate::{
     Endpoint, Extent, Flowop, FlowopAction, Group, MAX_UDP_PAYLOAD, Message, MessageSize, NetProfile, Protocol,
     SctpEndpoint, StrandKind, SyscallFamily, Transaction,
 };
