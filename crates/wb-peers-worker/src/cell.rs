@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use wb_model::{Facts, Metric, Nanos, Param, ParamValue, Params, Placement, Requirement, Sha256, Topology};
 use wb_peers::{
     CustomScenario, Dialect, EndpointCommand, Expectations, ExpectedFailure, FigureCheck, Launch, Matrix, Payload,
-    Scenario,
 };
 use wb_plan::CatalogCell;
+use wb_results::Scenario;
 use wb_test::shared_params::decode;
 use wb_test::test::{AnyPrepared, NamedFile};
 use wb_test::{

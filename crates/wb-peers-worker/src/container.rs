@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use wb_agent::Command;
 use wb_model::ProgramFeature;
 use wb_model::secrets::mask_arguments;
-use wb_peers::{ContainerImage, Scenario};
+use wb_peers::ContainerImage;
+use wb_results::Scenario;
 use wb_sys::undo::ManagedResource;
 use wb_test::{Artefacts, Attempt, Failure, WorkerContext};
 

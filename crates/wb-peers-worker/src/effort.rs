@@ -245,7 +245,7 @@ mod tests {
 
     use proptest::prelude::*;
     use wb_model::Validity;
-    use wb_peers::Scenario;
+    use wb_results::Scenario;
 
     use super::*;
     use crate::output::{EndpointOutput, Iteration};

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use wb_model::outcome::Gate;
 use wb_net::ceiling::Ceiling;
-use wb_peers::Scenario;
+use wb_results::Scenario;
 use wb_results::net::{RunResult, TransactionResult};
 use wb_test::{Artefacts, Attempt, Failure, Measurement, Rejection, WorkerContext};
 use wb_workloads::net::output::{CLIENT_NAME, parse_result};

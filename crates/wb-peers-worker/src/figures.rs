@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use wb_model::Params;
-use wb_peers::Scenario;
 use wb_peers::suite_output::SuiteOutput;
+use wb_results::Scenario;
 use wb_sys::process::ResourceUsage;
 use wb_test::{Artefacts, Rejection};
 

@@ -2,8 +2,9 @@
 
 use wb_model::Quantity;
 use wb_net::ceiling::Ceiling;
+use wb_peers::Payload;
 use wb_peers::plausibility::{Implausibility, asymmetric_rates, clustered_times, quantised_times, slow_start};
-use wb_peers::{Payload, Scenario};
+use wb_results::Scenario;
 use wb_test::Measurement;
 
 use super::cell::PeersCell;

@@ -2,8 +2,8 @@
 
 use wb_model::outcome::Gate;
 use wb_model::{Quantity, pluralize};
-use wb_peers::Scenario;
 use wb_peers::plausibility::format_time;
+use wb_results::Scenario;
 use wb_stats::{InitialTransient, MIN_SAMPLES_FOR_TRANSIENT, Samples, initial_transient};
 use wb_test::Measurement;
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use wb_model::outcome::Gate;
 use wb_model::{Quantity, pluralize};
 use wb_net::ceiling::Ceiling;
-use wb_peers::{FigureCheck, Payload, Scenario};
+use wb_peers::{FigureCheck, Payload};
+use wb_results::Scenario;
 use wb_test::Measurement;
 
 use super::cell::PeersCell;

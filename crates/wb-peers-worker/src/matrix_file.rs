@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wb_diagnostics::{Diagnostic, suggest};
 use wb_model::{MetricKey, Param, ParamValue, Params};
 use wb_peers::{
-    Cell, Counts, CustomScenario, Decision, Expectations, Matrix, MatrixError, Payload, Scenario, SelectionError,
-    read_matrix, select,
+    Cell, Counts, CustomScenario, Decision, Expectations, Matrix, MatrixError, Payload, SelectionError, read_matrix,
+    select,
 };
 use wb_plan::{CellMatrix, MatrixCell};
+use wb_results::Scenario;
 use wb_test::SharedParams;
 use wb_test::shared_params::decode;
 

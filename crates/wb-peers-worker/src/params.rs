@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::{Bytes, Nanos};
 use wb_peers::selection::SelectIgnore;
-use wb_peers::{CustomScenario, Scenario, SelectionFlags};
+use wb_peers::{CustomScenario, SelectionFlags};
+use wb_results::Scenario;
 use wb_stats::MIN_SAMPLES_FOR_TRANSIENT;
 use wb_test::InvalidParams;
 

@@ -5,7 +5,7 @@ use wb_agent::Arrival;
 use wb_model::outcome::Gate;
 use wb_model::{Class, Metric};
 use wb_net::ceiling::Ceiling;
-use wb_peers::{Measure, Scenario};
+use wb_results::{Measure, Scenario};
 use wb_stats::Samples;
 use wb_test::{Artefacts, Measurement, Rejection};
 

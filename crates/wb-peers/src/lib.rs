@@ -27,5 +27,5 @@ pub use expectation::Expectations;
 pub use format::{MatrixError, read_matrix};
 pub use launch::{ContainerImage, Counts, DURATION, Dialect, EndpointCommand, Launch, Payload};
 pub use matrix::{Aliases, Axis, AxisValues, Endpoint, ExpectedFailure, Matrix, Rule, Suite};
-pub use scenario::{CustomScenario, Measure, Scenario};
+pub use scenario::CustomScenario;
 pub use selection::{Decision, Exclusion, SelectionError, SelectionFlags, select};

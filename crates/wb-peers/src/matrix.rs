@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::check::FigureCheck;
 use crate::launch::{Dialect, Launch};
-use crate::scenario::{CustomScenario, Scenario};
+use wb_results::Scenario;
+
+use crate::scenario::CustomScenario;
 
 /// A matrix of implementations.
 #[derive(Debug, Clone, PartialEq)]

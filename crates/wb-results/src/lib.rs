@@ -15,6 +15,7 @@ pub mod failures;
 pub mod finding;
 pub mod latency;
 pub mod net;
+pub mod scenario;
 pub mod series;
 pub mod study;
 
@@ -24,5 +25,6 @@ pub use conclusion::Conclusion;
 pub use curve::{CurveSet, SummaryCurve, SummaryPoint};
 pub use failures::Failures;
 pub use latency::{NestedLatency, NestedRow};
+pub use scenario::{Measure, Scenario};
 pub use series::{ExcludedSample, SampleSeries};
 pub use study::{EnvironmentChange, ImportedSource, RunInfo, SerialResult, Study};

@@ -4,8 +4,8 @@
 use wb_model::Quantity;
 use wb_model::outcome::Gate;
 use wb_net::ceiling::Ceiling;
-use wb_peers::Scenario;
 use wb_peers::suite_output::{SuiteOutput, SuiteStatistics};
+use wb_results::Scenario;
 use wb_test::{Artefacts, Measurement, Rejection};
 
 use super::SUITE_PROCESS;

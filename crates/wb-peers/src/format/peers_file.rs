@@ -12,7 +12,9 @@ use super::entry_error::{EntryError, convert_items};
 use crate::check::FigureCheck;
 use crate::launch::{Dialect, PLACEHOLDERS};
 use crate::matrix::{Aliases, Axis, AxisValues, Endpoint, ExpectedFailure, Matrix, Rule, Suite};
-use crate::scenario::{CustomScenario, Measure, Scenario};
+use wb_results::{Measure, Scenario};
+
+use crate::scenario::CustomScenario;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

@@ -8,7 +8,7 @@ use super::entry_error::{EntryError, convert_items};
 use super::peers_file::check_ids;
 use crate::launch::{ContainerImage, Counts, Dialect, EndpointCommand, Launch, Payload};
 use crate::matrix::{Aliases, Axis, Endpoint, Matrix, Rule, Suite};
-use crate::scenario::Scenario;
+use wb_results::Scenario;
 
 /// Transports that have security and multiplexing of their own.
 const STANDALONE: [&str; 6] = ["quic", "quic-v1", "webtransport", "webrtc", "webrtc-direct", "https"];

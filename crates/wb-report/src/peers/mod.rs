@@ -17,7 +17,7 @@ pub use markdown::markdown;
 pub use page::page;
 pub use results::{BaselineScope, CellFilter, CellStatus, MatrixCell, MatrixMetadata, MatrixResults, ScenarioSamples};
 pub use statistics::BoxStatistics;
-pub use wb_peers::Scenario;
+pub use wb_results::Scenario;
 pub use yaml::yaml;
 
 use crate::chart::PngError;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::{AttemptOutcome, Gate};
-use wb_peers::Scenario;
+use wb_results::Scenario;
 use wb_stats::Samples;
 
 use super::BoxStatistics;

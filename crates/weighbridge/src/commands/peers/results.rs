@@ -5,7 +5,6 @@ use std::path::Path;
 
 use wb_model::imported::{IMPORTED_FROM, SAMPLES_ARE_MEDIANS};
 use wb_model::{AttemptOutcome, Class, MetricKey, ParamValue, ProfileName, Serial, Validity};
-use wb_peers::Measure;
 use wb_peers_worker::{
     CEILING_OF, CELL_NAME, COMPARED_WITH, DIALER, IS_BASELINE, IterationValues, LISTENER, NAME, ScenarioValues,
 };
@@ -13,6 +12,7 @@ use wb_record::RunFolder;
 use wb_report::peers::{
     BaselineScope, CellFilter, CellStatus, MatrixCell, MatrixMetadata, MatrixResults, Scenario, ScenarioSamples,
 };
+use wb_results::Measure;
 use wb_results::Study;
 use wb_results::{AttemptResult, CellResult};
 use wb_stats::Samples;
