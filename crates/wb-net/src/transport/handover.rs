@@ -8,9 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 
+use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -78,7 +79,7 @@ impl HandoverSender {
                     ancillary.clear();
                     rest = &rest[sent..];
                 }
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -127,8 +128,8 @@ impl<S: AsFd> HandoverReceiver<S> {
         let received = loop {
             let buffers = &mut [IoSliceMut::new(&mut chunk)];
             match recvmsg(&self.socket, buffers, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
-                Err(rustix::io::Errno::INTR) => {}
-                received => break received?.bytes,
+                Err(Errno::INTR) => {}
+                received => break received?,
             }
         };
         for message in ancillary.drain() {
@@ -136,6 +137,11 @@ impl<S: AsFd> HandoverReceiver<S> {
                 self.descriptors.extend(descriptors);
             }
         }
+        // There is room for what one message carries, so that a descriptor is lost only where this process may open no more.
+        if received.flags.contains(ReturnFlags::CTRUNC) {
+            return Err(Errno::MFILE.into());
+        }
+        let received = received.bytes;
         self.bytes.extend(&chunk[..received]);
         Ok(received > 0)
     }
@@ -185,6 +191,19 @@ mod tests {
             server.read_exact(&mut byte).expect("open");
             assert_eq!(byte, [index as u8]);
         }
+    }
+
+    // Blamed the sender: "a connection without its descriptor".
+    #[test]
+    fn a_descriptor_that_cannot_be_received_is_an_error_of_the_limit() {
+        let (near, far) = UnixStream::pair().expect("a pair of sockets");
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let both = [near.as_fd(), near.as_fd()];
+        ancillary.push(SendAncillaryMessage::ScmRights(&both));
+        sendmsg(&near, &[IoSlice::new(b"{}")], &mut ancillary, SendFlags::NOSIGNAL).expect("sent");
+        let error = HandoverReceiver::new(far).receive::<String>().expect_err("there is room for one");
+        assert_eq!(error.raw_os_error(), Some(Errno::MFILE.raw_os_error()));
     }
 
     #[test]
