@@ -3,8 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wb_model::{Bytes, Nanos};
-use wb_sys::cgroup::io_cost::{IocostModel, IocostQos};
+use wb_model::{Bytes, IocostModel, IocostQos, Nanos};
 use wb_workloads::fio::histogram::Histogram;
 use wb_workloads::fio::job::Operation;
 use wb_workloads::fio::report::JobReport;

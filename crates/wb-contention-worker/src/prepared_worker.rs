@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_agent::{Command, Process, RevertedChange, TeardownGroup, Worker, WorkerError};
-use wb_model::Bytes;
+use wb_model::{Bytes, IocostModel, IocostQos};
 use wb_sys::cgroup::controllers::{ControllerMount, ON, controller_resource, group_resource};
-use wb_sys::cgroup::io_cost::{self, IocostModel, IocostQos};
+use wb_sys::cgroup::io_cost;
 use wb_sys::undo::{ManagedResource, RevertOutcome};
 
 use super::critical_services::{self, top_group};

@@ -1,40 +1,17 @@
-//! Distributions of a figure over the seconds of a measurement.
+//! Computes distributions of a figure over the seconds of a measurement.
 
-use std::collections::BTreeMap;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use wb_results::contention::{Distribution, Percentile};
 use wb_stats::Samples;
 
-use crate::Percentile;
-
-/// Percentiles, arithmetic mean and standard deviation of a figure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Distribution {
-    /// Percentiles.
-    pub percentiles: BTreeMap<Percentile, f64>,
-    /// Arithmetic mean.
-    pub mean: f64,
-    /// Sample standard deviation; 0 for a single value.
-    pub stdev: f64,
-}
-
-impl Distribution {
-    /// The distribution of values; `None` without any, or if one is not finite.
-    pub fn new(values: &[f64], percentiles: &[Percentile]) -> Option<Self> {
-        let samples = Samples::new(values).ok()?;
-        let percentiles = percentiles.iter().map(|one| (*one, nearest_rank(samples.sorted(), *one)));
-        Some(Self {
-            percentiles: percentiles.collect(),
-            mean: samples.mean(),
-            stdev: samples.stddev().unwrap_or_default(),
-        })
-    }
-
-    /// A percentile, if it has been computed.
-    pub fn get(&self, percentile: Percentile) -> Option<f64> {
-        self.percentiles.get(&percentile).copied()
-    }
+/// The distribution of values; `None` without any, or if one is not finite.
+pub fn of_values(values: &[f64], percentiles: &[Percentile]) -> Option<Distribution> {
+    let samples = Samples::new(values).ok()?;
+    let percentiles = percentiles.iter().map(|one| (*one, nearest_rank(samples.sorted(), *one)));
+    Some(Distribution {
+        percentiles: percentiles.collect(),
+        mean: samples.mean(),
+        stdev: samples.stddev().unwrap_or_default(),
+    })
 }
 
 /// The smallest value that at least this part of the values does not exceed (Hyndman, Fan 1996, type 1): a value that
@@ -46,13 +23,14 @@ fn nearest_rank(sorted: &[f64], percentile: Percentile) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use wb_results::contention::PERCENTILES;
+
     use super::*;
-    use crate::PERCENTILES;
 
     #[test]
     fn percentiles_are_values_that_occurred() {
         let values: Vec<f64> = (1..=200).map(f64::from).collect();
-        let distribution = Distribution::new(&values, &PERCENTILES).unwrap();
+        let distribution = of_values(&values, &PERCENTILES).unwrap();
         let get = |percentile: &str| distribution.get(percentile.parse().unwrap()).unwrap();
         assert_eq!((get("00"), get("01"), get("50"), get("99"), get("100")), (1.0, 2.0, 100.0, 198.0, 200.0));
         assert_eq!((distribution.mean, distribution.stdev.round()), (100.5, 58.0));
@@ -60,8 +38,8 @@ mod tests {
 
     #[test]
     fn without_values_nothing_is_stated() {
-        assert_eq!(Distribution::new(&[], &PERCENTILES), None);
-        assert_eq!(Distribution::new(&[f64::NAN], &PERCENTILES), None);
-        assert_eq!(Distribution::new(&[3.0], &PERCENTILES).unwrap().stdev, 0.0);
+        assert_eq!(of_values(&[], &PERCENTILES), None);
+        assert_eq!(of_values(&[f64::NAN], &PERCENTILES), None);
+        assert_eq!(of_values(&[3.0], &PERCENTILES).unwrap().stdev, 0.0);
     }
 }

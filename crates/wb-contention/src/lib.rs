@@ -12,14 +12,16 @@
 //!                                                                   merge ─┘   ▼ solve
 //! ```
 //!
-//! - [`benches`]: a folder for each bench: its properties, what its measurements say, its answer, and its text.
+//! - [`benches`]: a folder for each bench: its properties, what its measurements say, and its text.
 //! - [`spec`]: `BENCH[:GROUP…]` with typed properties.
 //! - [`sequence`]: the order of benches, their stages, and which of these are there already.
 //! - [`mod@execute`]: drives a sequence through [`runner::StageRunner`], and reads what it left.
 //! - [`record`]: events in the journal of the run folder; a stage is found again by a hash of what it measures and under
-//!   which conditions ([`stage`], [`system`]).
-//! - [`study`]: from [`measurement`] and [`report`] to an [`answer`]; [`merge`]: one result of several.
+//!   which conditions ([`stage`], [`conditions`]).
+//! - [`study`]: from [`measurement`] and [`report`] to a result; [`merge`]: one result of several.
 //! - [`mod@format`]: results as text, in the layouts of resctl-bench; [`resctl_bench`] reads its result files.
+//!
+//! What a result is, and what can be read off it, is in [`wb_results::contention`]; this crate computes results.
 //!
 //! This crate measures nothing, changes nothing on a machine, and prints nothing. It must not depend on tests, workers
 //! or agents: who runs stages implements [`runner::StageRunner`]. `docs/contention.md` explains the benches.
@@ -28,9 +30,8 @@
 
 #![forbid(unsafe_code)]
 
-pub mod answer;
-pub mod bench;
 pub mod benches;
+pub mod conditions;
 pub mod distribution;
 pub mod execute;
 pub mod figures;
@@ -41,26 +42,16 @@ pub mod machine;
 pub mod measurement;
 pub mod merge;
 pub mod parameters;
-pub mod passive;
-pub mod percentile;
 pub mod record;
 pub mod report;
 pub mod resctl_bench;
 pub mod runner;
 pub mod sequence;
-pub mod series;
 pub mod spec;
 pub mod stage;
 pub mod study;
-pub mod system;
 
-pub use answer::{Answer, BenchResult};
-pub use bench::Bench;
 pub use benches::iocost_tune::solve;
-pub use iocost::{IocostModel, IocostQos, QosOverride, vrate_bounds};
-pub use parameters::{HashdParameters, IocostParameters, Parameters};
-pub use passive::{Passive, PassiveArea};
-pub use percentile::{LATENCY_PERCENTILES, PERCENTILES, Percentile, TIME_PERCENTILES};
-pub use series::Series;
+pub use iocost::vrate_bounds;
+pub use parameters::Parameters;
 pub use spec::BenchSpec;
-pub use system::SystemInfo;

@@ -3,14 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use wb_model::Bytes;
+use wb_results::contention::{Device, IocostParameters, Passive, SystemInfo};
 use wb_sys::cgroup::io_cost::IocostState;
 use wb_sys::proc::mountinfo::mount_of;
 use wb_sys::proc::unescape;
 use wb_sys::{SysRoot, environment, facts};
-
-use crate::Passive;
-use crate::parameters::IocostParameters;
-use crate::system::{Device, SystemInfo};
 
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {

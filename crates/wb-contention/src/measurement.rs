@@ -3,9 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Bytes;
-
-use crate::parameters::{HashdParameters, IocostParameters};
-use crate::system::MemoryProfile;
+use wb_results::contention::{HashdParameters, IocostParameters, MemoryProfile};
 
 /// The result of a stage, as its runner returns it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -8,16 +8,15 @@ use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
-use wb_model::Bytes;
+use wb_model::{Bytes, IocostModel, IocostQos};
+use wb_results::contention::{
+    Answer, Bench, BenchResult, Device, Instance, InstanceLabel, IocostParameters, MemoryProfile, Passive, Percentile,
+    Point, Series, SystemInfo, TuneAnswer, Versions,
+};
 
-use crate::answer::{Answer, BenchResult, TuneAnswer};
 use crate::merge::MergeSource;
-use crate::parameters::IocostParameters;
-use crate::solve::{self, FittedSeries, Point};
+use crate::solve;
 use crate::spec::{BenchSpec, IocostTuneProperties};
-use crate::stage::{Instance, InstanceLabel};
-use crate::system::{Device, MemoryProfile, SystemInfo, Versions};
-use crate::{Bench, IocostModel, IocostQos, Passive, Percentile, Series};
 
 /// Largest size of a decompressed file.
 const MAX_TEXT: u64 = 1 << 30;
@@ -165,7 +164,7 @@ impl RawJob {
             // The names of factors have capitals there.
             let parsed: Series = name.to_ascii_lowercase().parse().map_err(|_| unknown("series", &name))?;
             let points = data.into_iter().chain(outliers).map(|point| in_own_unit(parsed, point)).collect();
-            series.insert(parsed, FittedSeries::unfitted(points));
+            series.insert(parsed, solve::unfitted(points));
         }
         let isol_pct: Percentile = tune.isol_pct.parse().map_err(|_| unknown("isol-pct", &tune.isol_pct))?;
         let passive = match spec.passive.as_deref().filter(|passive| !passive.is_empty()) {
@@ -178,7 +177,7 @@ impl RawJob {
             mem_profile: tune.mem_profile,
             isol_pct,
             isol_thr: tune.isol_thr,
-            qos_spec,
+            qos_spec: qos_spec.to_text(),
             series,
             solutions: Vec::new(),
             remarks: Vec::new(),
@@ -186,7 +185,7 @@ impl RawJob {
         let label = spec.id.clone().map_or(InstanceLabel::Position(position), InstanceLabel::Id);
         let result = BenchResult {
             instance: Instance { bench: Bench::IocostTune, label },
-            spec: BenchSpec { id: spec.id.clone(), ..BenchSpec::new(Bench::IocostTune) },
+            spec: BenchSpec { id: spec.id.clone(), ..BenchSpec::new(Bench::IocostTune) }.to_text(),
             versions: versions(&sysinfo.bench_version),
             system: sysinfo.system(passive, base),
             answer: Answer::IocostTune(solve::solve(answer, &IocostTuneProperties::default())),

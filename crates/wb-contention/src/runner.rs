@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_record::RecordError;
+use wb_results::contention::Bench;
 
-use crate::Bench;
 use crate::measurement::Measurement;
 use crate::report::{PerSecondReport, ReportFolder};
 use crate::stage::Stage;

@@ -1,4 +1,4 @@
-//! Core types of Weighbridge: identifiers, quantities, metrics, outcomes, declarations, facts.
+//! Core types of Weighbridge: identifiers, quantities, metrics, outcomes, declarations, facts, parameters of io.cost.
 //!
 //! All other crates use these types. This crate has no access to files, processes, clocks or statistics; whatever needs
 //! one of those belongs elsewhere.
@@ -16,6 +16,7 @@ pub mod declaration;
 pub mod facts;
 pub mod id;
 pub mod imported;
+pub mod io_cost;
 pub mod key;
 pub mod lenient_number;
 pub mod metric;
@@ -39,6 +40,7 @@ pub use criteria::{Criteria, MAX_THRESHOLD_PERCENT};
 pub use declaration::{Declaration, ProgramFeature, Requirement, Scope};
 pub use facts::Facts;
 pub use id::{CellId, ParseIdError, Serial};
+pub use io_cost::{IocostModel, IocostQos};
 pub use key::{DefinitionKey, MATRIX_FILE, Sha256};
 pub use metric::{Aggregate, Class, Direction, Metric};
 pub use metric_key::MetricKey;

@@ -1,10 +1,7 @@
 //! Charts of contention benches.
 
-use wb_contention::Series;
-use wb_contention::answer::TuneAnswer;
-use wb_contention::format::series_label;
-use wb_contention::solve::Point;
 use wb_model::Unit;
+use wb_results::contention::{FittedSeries, Point, Polyline, Series, TuneAnswer};
 
 use crate::chart::{Chart, PdfError, ScatterChart, pdf};
 
@@ -19,22 +16,21 @@ pub fn tune_pdf(text: &str, answer: &TuneAnswer) -> Result<Vec<u8>, PdfError> {
 pub fn series_charts(answer: &TuneAnswer) -> Vec<ScatterChart> {
     let with_values =
         answer.series.iter().filter_map(|(series, fitted)| Some((*series, fitted, fitted.line.as_ref()?)));
-    let chart =
-        |(series, fitted, line): (Series, &wb_contention::solve::FittedSeries, &wb_contention::solve::Polyline)| {
-            let (unit, factor) = match series {
-                Series::Mof | Series::Amof | Series::AmofDelta => (Unit::new("×"), 1.0),
-                Series::Latency(..) => (Unit::new("ns"), 1.0),
-                _ => (Unit::new("%"), 100.0),
-            };
-            let scaled = |points: &[Point]| points.iter().map(|point| (point.x, point.y * factor)).collect();
-            ScatterChart {
-                title: series_label(series, answer),
-                x: ("vrate".to_owned(), Unit::new("%")),
-                y: (String::new(), unit),
-                points: scaled(&fitted.points),
-                rejected: scaled(&fitted.rejected),
-                line: scaled(line.points()),
-            }
+    let chart = |(series, fitted, line): (Series, &FittedSeries, &Polyline)| {
+        let (unit, factor) = match series {
+            Series::Mof | Series::Amof | Series::AmofDelta => (Unit::new("×"), 1.0),
+            Series::Latency(..) => (Unit::new("ns"), 1.0),
+            _ => (Unit::new("%"), 100.0),
         };
+        let scaled = |points: &[Point]| points.iter().map(|point| (point.x, point.y * factor)).collect();
+        ScatterChart {
+            title: answer.series_label(series),
+            x: ("vrate".to_owned(), Unit::new("%")),
+            y: (String::new(), unit),
+            points: scaled(&fitted.points),
+            rejected: scaled(&fitted.rejected),
+            line: scaled(line.points()),
+        }
+    };
     with_values.map(chart).collect()
 }

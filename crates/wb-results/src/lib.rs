@@ -2,7 +2,7 @@
 //! them. Nothing is computed here but what a single result says of itself; whoever renders, compares or keeps results
 //! depends on this crate, and not on what measured them.
 //!
-//! Start with [`Study`], the results of a run.
+//! Start with [`Study`], the results of a run; [`contention`] has those of contention benches.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ pub mod attempt;
 pub mod borrowed;
 pub mod cell;
 pub mod conclusion;
+pub mod contention;
 pub mod curve;
 pub mod failures;
 pub mod finding;

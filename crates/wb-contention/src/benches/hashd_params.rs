@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_diagnostics::Diagnostics;
 use wb_model::Bytes;
+use wb_results::contention::Bench;
 
-use crate::Bench;
 use crate::spec::reader::{Group, GroupReader};
 use crate::spec::refuse_stages;
 use crate::spec::value::{Count, Property, Size};

@@ -1,8 +1,8 @@
 //! Properties of `iocost-params`.
 
 use wb_diagnostics::Diagnostics;
+use wb_results::contention::Bench;
 
-use crate::Bench;
 use crate::spec::reader::{Group, GroupReader};
 use crate::spec::refuse_stages;
 use crate::spec::value::Property;

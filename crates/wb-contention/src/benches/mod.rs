@@ -1,5 +1,5 @@
 //! The benches: for each, its properties, its stages where their order follows from answers, what its measurements say
-//! (`study`), its answer, and its text.
+//! (`study`), and its text.
 
 pub(crate) mod hashd_params;
 pub(crate) mod iocost_params;

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use wb_record::RecordError;
+use wb_results::contention::{Bench, Instance, Series};
 
 use crate::runner::StageFailure;
 use crate::sequence::ScheduleError;
-use crate::stage::Instance;
 use crate::study::StudyError;
-use crate::{Bench, Series};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SequenceError {

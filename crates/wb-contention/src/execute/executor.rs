@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 
 use wb_record::{RunFolder, files};
+use wb_results::contention::{Bench, BenchResult, Instance, SystemInfo};
 
 use super::progress::AfterFailure;
+use super::results::read_result;
 use super::{SequenceError, SequenceProgress, SequenceRequest};
-use crate::answer::BenchResult;
+use crate::Parameters;
 use crate::benches::iocost_qos::stages::QosStage;
+use crate::conditions::system_under;
 use crate::format::Times;
 use crate::measurement::{Measurement, StorageMeasurement};
 use crate::record::{
@@ -16,9 +19,8 @@ use crate::record::{
 use crate::runner::{Checkpoint, Runners, StageContext, StageError, StageFailure, StageNote, StageRunner};
 use crate::sequence::{Job, JobContext, JobStages, StageAction, Throttle, given_parameters, planned_job, schedule};
 use crate::spec::{BenchSpec, IocostQosProperties, Properties};
-use crate::stage::{Instance, Stage, StageKey, Work, passive_of};
+use crate::stage::{Stage, StageKey, Work, passive_of};
 use crate::study::{self, StudySource};
-use crate::{Bench, Parameters, SystemInfo};
 
 /// Repetitions of a stage after the machine was suspended.
 const SUSPEND_RETRIES: u32 = 3;
@@ -269,7 +271,7 @@ impl<'a> Executor<'a> {
         let history = self.journal.history();
         let is_derived = matches!(spec.properties, Properties::IocostTune(_));
         let kept: Option<BenchResult> = match history.ended(instance) {
-            Some(recorded) if recorded.is_same_result(&end) && !is_derived => self.run.read_json(&path)?,
+            Some(recorded) if recorded.is_same_result(&end) && !is_derived => read_result(self.run, &path)?,
             _ => None,
         };
         let is_kept = kept.is_some();
@@ -301,7 +303,7 @@ impl<'a> Executor<'a> {
         });
         let missed: BTreeSet<&String> = recorded().flat_map(|stage| &stage.missed_requirements).collect();
         let passive = passive_of(spec);
-        let system = self.request.system.clone().under(&passive);
+        let system = system_under(self.request.system.clone(), &passive);
         SystemInfo {
             iocost: self.parameters.iocost,
             profile: memory.next_back().or(system.profile),

@@ -11,14 +11,13 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use wb_model::{Bytes, Sha256};
 use wb_record::RunFolder;
+use wb_results::contention::{BenchResult, IocostParameters, QosOverride, SystemInfo, TimeScale};
 
-use crate::answer::BenchResult;
-use crate::parameters::{IocostParameters, ParametersFile};
+use crate::Parameters;
+use crate::parameters::ParametersFile;
 use crate::runner::Runners;
 use crate::sequence::{Job, JobContext};
 use crate::spec::BenchSpec;
-use crate::system::{SystemInfo, TimeScale};
-use crate::{Parameters, QosOverride};
 
 pub use error::SequenceError;
 pub use executor::require_runners;

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use wb_results::contention::{BenchResult, Instance};
+
 use crate::Parameters;
-use crate::answer::BenchResult;
 use crate::format::Times;
 use crate::runner::StageFailure;
 use crate::sequence::PlannedJob;
-use crate::stage::Instance;
 
 #[derive(Debug, Clone, Copy)]
 pub enum SequenceProgress<'a> {

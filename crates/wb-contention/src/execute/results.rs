@@ -2,16 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use wb_record::{RecordError, RunFolder};
+use wb_results::contention::{Answer, BenchResult, Instance, TuneAnswer};
 
 use super::SequenceError;
 use super::executor::write_result;
-use crate::Bench;
-use crate::answer::{Answer, BenchResult, TuneAnswer};
 use crate::record::{SequenceHistory, read_history, result_path};
 use crate::solve;
-use crate::spec::{IocostTuneProperties, Properties, SelectedBench};
-use crate::stage::{Instance, InstanceLabel};
+use crate::spec::{BenchSpec, IocostTuneProperties, Properties, SelectedBench};
 use crate::study::{StudySource, qos_result, study};
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,15 +27,6 @@ impl StudyRequest<'_> {
     }
 }
 
-impl Instance {
-    /// Whether a selection of a bench or of one instance includes this instance.
-    pub(crate) fn is_selected(&self, bench: Bench, id: Option<&str>, label: Option<&InstanceLabel>) -> bool {
-        self.bench == bench
-            && id.is_none_or(|id| self.id() == Some(id))
-            && label.is_none_or(|label| self.label == *label)
-    }
-}
-
 /// The result files of a run, in the order in which their benches ended.
 pub fn result_files(run: &RunFolder) -> Result<Vec<(Instance, PathBuf)>, RecordError> {
     let history = read_history(run)?;
@@ -47,9 +37,35 @@ pub fn result_files(run: &RunFolder) -> Result<Vec<(Instance, PathBuf)>, RecordE
 pub fn read_results(run: &RunFolder, history: &SequenceHistory) -> Result<Vec<BenchResult>, SequenceError> {
     let read = |instance: &Instance| {
         let path = result_path(run, instance);
-        run.read_json(&path)?.ok_or(SequenceError::MissingResult { path })
+        read_result(run, &path)?.ok_or(SequenceError::MissingResult { path })
     };
     history.instances().into_iter().map(read).collect()
+}
+
+/// The specifications of a result, which has them as text. They are parsed where they are read: one that is damaged is an
+/// error of its line.
+#[derive(Deserialize)]
+struct ResultSpecs {
+    spec: BenchSpec,
+    answer: AnswerSpecs,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct AnswerSpecs {
+    qos_spec: Option<BenchSpec>,
+}
+
+/// Reads a result; `None` if there is none. Its specifications are as this version writes them, so that equal ones have
+/// equal texts.
+pub(super) fn read_result(run: &RunFolder, path: &Path) -> Result<Option<BenchResult>, RecordError> {
+    let Some(mut result) = run.read_json::<BenchResult>(path)? else { return Ok(None) };
+    let Some(ResultSpecs { spec, answer: AnswerSpecs { qos_spec } }) = run.read_json(path)? else { return Ok(None) };
+    result.spec = spec.to_text();
+    if let (Answer::IocostTune(answer), Some(qos_spec)) = (&mut result.answer, qos_spec) {
+        answer.qos_spec = qos_spec.to_text();
+    }
+    Ok(Some(result))
 }
 
 /// Derives results again from measurements and raw reports, and writes them. Others stay.
@@ -67,7 +83,7 @@ pub fn study_results(run: &RunFolder, request: &StudyRequest<'_>) -> Result<Vec<
             write_result(run, &result)?;
             results.push(result);
         } else {
-            results.extend(run.read_json::<BenchResult>(&result_path(run, instance))?);
+            results.extend(read_result(run, &result_path(run, instance))?);
         }
     }
     Ok(results.into_iter().filter(|result| request.includes(&result.instance)).collect())
@@ -85,7 +101,8 @@ pub fn solve_results(run: &RunFolder, specs: &[SelectedBench]) -> Result<Vec<Ben
             continue;
         }
         let Answer::IocostTune(answer) = result.answer else { continue };
-        let Properties::IocostTune(own) = &result.spec.properties else { continue };
+        let Ok(mut spec) = BenchSpec::parse(result.spec.as_str()) else { continue };
+        let Properties::IocostTune(own) = &spec.properties else { continue };
         let given = selected.and_then(|selected| match &selected.spec.properties {
             Properties::IocostTune(properties) if *properties != Default::default() => Some(properties.clone()),
             _ => None,
@@ -93,7 +110,8 @@ pub fn solve_results(run: &RunFolder, specs: &[SelectedBench]) -> Result<Vec<Ben
         let properties = given.unwrap_or_else(|| own.clone());
         let answer = complete(answer, &properties, &result.instance, &results)?;
         result.answer = Answer::IocostTune(solve::solve(answer, &properties));
-        result.spec.properties = Properties::IocostTune(properties);
+        spec.properties = Properties::IocostTune(properties);
+        result.spec = spec.to_text();
         write_result(run, &result)?;
         solved.push(result);
     }

@@ -2,11 +2,10 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use wb_results::contention::{BenchResult, Device, SystemInfo};
 
 use super::iocost;
-use crate::answer::BenchResult;
 use crate::figures;
-use crate::system::{Device, SystemInfo};
 
 /// When a bench started and ended, as the journal states it (RFC 3339). Results contain no time of day, so that a
 /// killed sequence and an undisturbed one have equal results.

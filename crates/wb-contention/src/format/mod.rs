@@ -6,14 +6,14 @@ pub(crate) mod resources;
 
 use std::fmt::Write;
 
-use crate::answer::{Answer, BenchResult};
+use wb_results::contention::{Answer, BenchResult, HashdParameters, IocostParameters};
+
 use crate::benches::{iocost_qos, iocost_tune, protection, storage};
 use crate::figures;
-use crate::parameters::{HashdParameters, IocostParameters};
 use crate::spec::FormatOptions;
 
-pub use crate::benches::iocost_tune::text::series_label;
 pub use header::{Times, header};
+pub use latency::latency_table;
 
 /// How much of a result is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +53,4 @@ pub(crate) fn hashd(parameters: &HashdParameters) -> String {
         text.push_str(" fake_cpu_load");
     }
     text
-}
-
-/// `@16` for a memory profile of 16 GiB; empty without one.
-pub(crate) fn at_profile(profile: Option<u32>) -> String {
-    profile.map_or_else(String::new, |profile| format!("@{profile}"))
 }

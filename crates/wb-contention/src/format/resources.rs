@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::PERCENTILES;
-use crate::answer::ResourceUse;
-use crate::distribution::Distribution;
+use wb_results::contention::{Distribution, PERCENTILES, ResourceUse};
+
 use crate::figures::{percent, size};
 use crate::spec::Statistics;
 
@@ -102,6 +101,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::distribution;
 
     #[test]
     fn statistics_are_shown_at_the_level_that_is_requested() {
@@ -116,7 +116,9 @@ mod tests {
         ];
         let distributions: BTreeMap<String, Distribution> = figures
             .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), Distribution::new(&[value, value], &PERCENTILES)?)))
+            .filter_map(|(name, value)| {
+                Some((name.to_owned(), distribution::of_values(&[value, value], &PERCENTILES)?))
+            })
             .collect();
         let resources = ResourceUse { all: distributions.clone(), last: BTreeMap::new() };
         let labels = |statistics| {

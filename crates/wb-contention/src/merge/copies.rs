@@ -1,9 +1,8 @@
 //! Values that several sources have in common: a copy of a run, or a run beside a result that it was merged into.
 
+use wb_results::contention::{Point, Series, TuneAnswer};
+
 use super::{Candidate, MergeError};
-use crate::answer::TuneAnswer;
-use crate::series::Series;
-use crate::solve::Point;
 
 /// Refuses a source whose values another one has as well: measured values are never all the same in two runs, whatever
 /// was computed from them since.

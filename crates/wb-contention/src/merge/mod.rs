@@ -5,21 +5,21 @@
 //! firmware, and `iocost-qos`, which may differ in its number of steps.
 
 mod copies;
+mod machines;
 mod model;
 mod report;
 
 use std::collections::BTreeMap;
 
 use wb_record::{RecordError, RunFolder};
+use wb_results::contention::{
+    Answer, Bench, BenchResult, Instance, InstanceLabel, SpecText, SystemInfo, TuneAnswer, Versions,
+};
 
-use crate::Bench;
-use crate::answer::{Answer, BenchResult, TuneAnswer};
 use crate::execute::write_result;
 use crate::record::{EndedBench, SequenceEvent, SequenceJournal};
 use crate::solve;
 use crate::spec::{BenchSpec, IocostTuneProperties, Properties};
-use crate::stage::{Instance, InstanceLabel};
-use crate::system::{SystemInfo, Versions};
 
 pub use report::{DroppedGroup, MergeReport, SourceReport};
 
@@ -189,10 +189,6 @@ fn judge(key: GroupKey, candidates: Vec<Candidate>, options: MergeOptions) -> So
 }
 
 fn group_key(result: &BenchResult, answer: &TuneAnswer, options: MergeOptions) -> GroupKey {
-    let mut qos = BenchSpec { id: None, ..answer.qos_spec.clone() };
-    if let Properties::IocostQos(properties) = &mut qos.properties {
-        properties.vrate_intvs = 0;
-    }
     GroupKey {
         id: result.instance.id().filter(|_| options.by_id).map(str::to_owned),
         versions: (!options.ignore_versions).then(|| result.versions.clone()),
@@ -200,8 +196,19 @@ fn group_key(result: &BenchResult, answer: &TuneAnswer, options: MergeOptions) -
         time_scale: result.system.time_scale.map(|scale| scale.factor().to_string()),
         device: result.system.device.model.clone(),
         firmware: result.system.device.firmware.clone(),
-        qos: qos.to_string(),
+        qos: settings(&answer.qos_spec),
     }
+}
+
+/// The specification of an `iocost-qos` without what may differ.
+fn settings(qos_spec: &SpecText) -> String {
+    // What is no specification is equal to itself alone.
+    let Ok(qos) = BenchSpec::parse(qos_spec.as_str()) else { return qos_spec.to_string() };
+    let mut qos = BenchSpec { id: None, ..qos };
+    if let Properties::IocostQos(properties) = &mut qos.properties {
+        properties.vrate_intvs = 0;
+    }
+    qos.to_string()
 }
 
 fn label(id: Option<&str>, number: u32) -> InstanceLabel {
@@ -246,7 +253,7 @@ fn pooled(label: InstanceLabel, accepted: &[Candidate]) -> Option<BenchResult> {
     for other in others {
         for (series, fitted) in &other.answer.series {
             match pooled.series.get_mut(series) {
-                Some(own) => *own = own.pooled(fitted),
+                Some(own) => *own = solve::pooled(own, fitted),
                 None => drop(pooled.series.insert(*series, fitted.clone())),
             }
         }
@@ -254,25 +261,26 @@ fn pooled(label: InstanceLabel, accepted: &[Candidate]) -> Option<BenchResult> {
     let models: Vec<_> = accepted.iter().map(|candidate| candidate.answer.base.model).collect();
     pooled.base.model = model::median(&models);
     let properties = IocostTuneProperties::default();
-    let id = match &label {
-        InstanceLabel::Id(id) => Some(id.clone()),
-        InstanceLabel::Position(_) => None,
-    };
+    let instance = Instance { bench: Bench::IocostTune, label };
     let mut system = first.result.system.clone();
     system.iocost = Some(pooled.base);
     system.merged = others.iter().flat_map(|other| differences(&first.result.system, &other.source)).collect();
     Some(BenchResult {
-        instance: Instance { bench: Bench::IocostTune, label },
-        spec: BenchSpec { id, ..BenchSpec::new(Bench::IocostTune) },
+        spec: merged_spec(&instance).to_text(),
+        instance,
         system,
         versions: first.result.versions.clone(),
         answer: Answer::IocostTune(solve::solve(pooled, &properties)),
     })
 }
 
+fn merged_spec(instance: &Instance) -> BenchSpec {
+    BenchSpec { id: instance.id().map(str::to_owned), ..BenchSpec::new(Bench::IocostTune) }
+}
+
 /// The differences between the machine in the header and the machine of another source, in a line.
 fn differences(described: &SystemInfo, other: &MergeSource) -> Option<String> {
-    let words = described.differences(&other.result.system);
+    let words = machines::differences(described, &other.result.system);
     (!words.is_empty()).then(|| format!("{}: {}", other.name, words.join(" ")))
 }
 
@@ -303,7 +311,7 @@ pub fn write_merged(run: &RunFolder, merged: &[Merged]) -> Result<(), MergeError
         journal.write(SequenceEvent::Merged(Box::new(report.clone())))?;
         journal.write(SequenceEvent::BenchEnded(Box::new(EndedBench {
             instance: result.instance.clone(),
-            spec: result.spec.clone(),
+            spec: merged_spec(&result.instance),
             system: result.system.clone(),
             stages: Vec::new(),
             shift: 0.0,

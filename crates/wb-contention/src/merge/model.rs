@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use wb_model::IocostModel;
 use wb_stats::Samples;
-
-use crate::IocostModel;
 
 /// Fewest different models of which one can be an outlier.
 const MIN_MODELS: usize = 4;

@@ -4,8 +4,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::stage::Instance;
+use wb_results::contention::Instance;
 
 /// What a result was merged from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,15 +1,14 @@
 //! Merges of results made by hand.
 
 use insta::assert_snapshot;
-use wb_model::Bytes;
+use wb_model::{Bytes, IocostModel, IocostQos};
+use wb_results::contention::{
+    Answer, Bench, BenchResult, Device, Instance, InstanceLabel, IocostParameters, LatencyKind, OverTime, Passive,
+    Percentile, Point, Series, SystemInfo, TuneAnswer,
+};
 
 use super::*;
-use crate::parameters::IocostParameters;
-use crate::series::{OverTime, Series};
-use crate::solve::{FittedSeries, Point};
-use crate::spec::LatencyKind;
-use crate::system::{Device, SystemInfo};
-use crate::{IocostModel, IocostQos, Passive, Percentile};
+use crate::conditions::current_versions;
 
 fn system(model: &str) -> SystemInfo {
     let device = Device {
@@ -43,14 +42,14 @@ fn system(model: &str) -> SystemInfo {
 fn source(name: &str, rbps: u64, points: [(f64, f64, f64); 3]) -> MergeSource {
     let mut series = BTreeMap::new();
     let of = |value: fn(&(f64, f64, f64)) -> f64| {
-        FittedSeries::unfitted(points.iter().map(|point| Point { x: point.0, y: value(point) }).collect())
+        solve::unfitted(points.iter().map(|point| Point { x: point.0, y: value(point) }).collect())
     };
     series.insert(Series::Mof, of(|point| point.1));
     let rlat = Series::Latency(LatencyKind::Read, Percentile::P99, OverTime::Mean);
     series.insert(rlat, of(|point| point.2 * 1e6));
     // No two runs measure the same values.
     let own = name.bytes().fold(0_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(byte)));
-    series.insert(Series::WorkCsv, FittedSeries::unfitted(vec![Point { x: 50.0, y: f64::from(own) }]));
+    series.insert(Series::WorkCsv, solve::unfitted(vec![Point { x: 50.0, y: f64::from(own) }]));
     let model = IocostModel::from_array([rbps, 1000, 1000, rbps, 1000, 1000]);
     let qos = IocostQos { rpct: 95.0, rlat: 1, wpct: 95.0, wlat: 1, min: 50.0, max: 100.0 };
     let answer = TuneAnswer {
@@ -58,14 +57,14 @@ fn source(name: &str, rbps: u64, points: [(f64, f64, f64); 3]) -> MergeSource {
         mem_profile: Some(16),
         isol_pct: Percentile::P05,
         isol_thr: 0.9,
-        qos_spec: BenchSpec::parse("iocost-qos:dither,vrate-max=125,vrate-intvs=25").unwrap(),
+        qos_spec: BenchSpec::parse("iocost-qos:dither,vrate-max=125,vrate-intvs=25").unwrap().to_text(),
         series,
         solutions: Vec::new(),
         remarks: Vec::new(),
     };
-    let spec = BenchSpec::new(Bench::IocostTune);
+    let spec = BenchSpec::new(Bench::IocostTune).to_text();
     let instance = Instance { bench: Bench::IocostTune, label: InstanceLabel::Position(1) };
-    let versions = Versions::current(Bench::IocostTune);
+    let versions = current_versions(Bench::IocostTune);
     let result = BenchResult { instance, spec, system: system("A"), versions, answer: Answer::IocostTune(answer) };
     let times = (format!("2026-01-0{}T00:00:00Z", name.len()), format!("2026-01-0{}T06:00:00Z", name.len()));
     // Runs of the same length of name differ in their device's path alone.
@@ -163,9 +162,11 @@ fn results_of_other_devices_profiles_versions_or_settings_are_not_merged() {
     };
     change(&mut others[0], &|answer| answer.mem_profile = Some(8));
     change(&mut others[1], &|answer| {
-        answer.qos_spec = BenchSpec::parse("iocost-qos:dither,vrate-max=125,vrate-intvs=50").unwrap();
+        answer.qos_spec = BenchSpec::parse("iocost-qos:dither,vrate-max=125,vrate-intvs=50").unwrap().to_text();
     });
-    change(&mut others[2], &|answer| answer.qos_spec = BenchSpec::parse("iocost-qos:vrate-intvs=25").unwrap());
+    change(&mut others[2], &|answer| {
+        answer.qos_spec = BenchSpec::parse("iocost-qos:vrate-intvs=25").unwrap().to_text()
+    });
     let [profile, steps, settings] = others;
     let mut other_firmware = one("firmware");
     other_firmware.result.system.device.firmware = "2".to_owned();

@@ -2,13 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wb_results::contention::{Instance, SystemInfo};
 
+use crate::conditions::Conditions;
 use crate::measurement::Measurement;
 use crate::merge::MergeReport;
 use crate::runner::{Checkpoint, StageFailure};
 use crate::spec::BenchSpec;
-use crate::stage::{Instance, Stage, StageDefinition, StageKey};
-use crate::system::{Conditions, SystemInfo};
+use crate::stage::{Stage, StageDefinition, StageKey};
 
 /// An event of a sequence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

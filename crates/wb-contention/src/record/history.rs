@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use wb_results::contention::Instance;
+
 use super::{EndedBench, SequenceEvent, StartedStage};
 use crate::Parameters;
+use crate::conditions::Mismatch;
 use crate::measurement::Measurement;
 use crate::merge::MergeReport;
 use crate::runner::{Checkpoint, StageFailure};
 use crate::sequence::{Origin, schedule};
 use crate::spec::BenchSpec;
-use crate::stage::{Instance, Stage, StageKey};
-use crate::system::Mismatch;
+use crate::stage::{Stage, StageKey};
 
 #[derive(Debug, Clone, Default)]
 pub struct SequenceHistory {

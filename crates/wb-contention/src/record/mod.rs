@@ -17,9 +17,10 @@ pub use journal::{SequenceJournal, read_history};
 use std::path::{Path, PathBuf};
 
 use wb_record::RunFolder;
+use wb_results::contention::Instance;
 
 use crate::report::ReportFolder;
-use crate::stage::{Instance, StageKey};
+use crate::stage::StageKey;
 
 pub const FOLDER: &str = "contention";
 const RESULT: &str = "result.json";

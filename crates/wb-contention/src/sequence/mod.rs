@@ -6,10 +6,9 @@ mod stages;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use wb_results::contention::{Bench, Instance};
 
-use crate::Bench;
 use crate::spec::BenchSpec;
-use crate::stage::Instance;
 
 pub use crate::benches::iocost_qos::stages::Throttle;
 pub use plan::{PlannedJob, PlannedStage, StageAction, plan};

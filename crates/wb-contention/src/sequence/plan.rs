@@ -4,16 +4,17 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
+use wb_results::contention::{Bench, Instance};
 
 use super::{Job, JobContext, JobStages, Origin, ScheduleError, Throttle, schedule};
+use crate::Parameters;
 use crate::benches::iocost_qos::stages::QosStage;
+use crate::conditions::Mismatch;
 use crate::execute::SequenceRequest;
 use crate::measurement::Measurement;
 use crate::record::SequenceHistory;
 use crate::spec::IocostQosProperties;
-use crate::stage::{Instance, Stage};
-use crate::system::Mismatch;
-use crate::{Bench, Parameters};
+use crate::stage::Stage;
 
 /// A bench of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

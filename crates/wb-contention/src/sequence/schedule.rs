@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use wb_results::contention::{Bench, Instance, InstanceLabel};
+
 use super::{Job, Origin};
+use crate::Parameters;
 use crate::spec::{BenchSpec, Dither, IocostQosProperties, Properties};
-use crate::stage::{Instance, InstanceLabel};
-use crate::{Bench, Parameters};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {

@@ -1,14 +1,15 @@
 //! The stages of a bench.
 
+use wb_results::contention::{Bench, HashdParameters, IocostParameters, QosOverride, SystemInfo, TimeScale};
+
 use super::Job;
+use crate::Parameters;
 use crate::benches::iocost_qos::stages::QosStage;
-use crate::parameters::{HashdParameters, IocostParameters};
+use crate::conditions::{Conditions, conditions_on};
 use crate::spec::{
     HashdParamsProperties, IocostQosProperties, Properties, ProtectionProperties, Scenario, StorageProperties,
 };
 use crate::stage::{IocostState, SizingWork, Stage, StageDefinition, Work, passive_of};
-use crate::system::{Conditions, SystemInfo, TimeScale};
-use crate::{Bench, Parameters, QosOverride};
 
 /// What the stages of a bench depend on besides its specification.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +34,7 @@ pub(crate) enum JobStages<'a> {
 impl JobContext<'_> {
     /// The shift of the vrates of a bench, in percent.
     pub(crate) fn shift(&self, properties: &IocostQosProperties) -> f64 {
-        crate::iocost::round_hundredths(properties.shift(self.random))
+        wb_model::io_cost::round_hundredths(properties.shift(self.random))
     }
 
     pub(crate) fn stages<'a>(&self, job: &'a Job) -> JobStages<'a> {
@@ -102,7 +103,7 @@ impl JobContext<'_> {
         iocost: Option<IocostParameters>,
         hashd: Option<HashdParameters>,
     ) -> Stage {
-        let conditions = self.system.conditions(bench, self.mem_profile, iocost, hashd);
+        let conditions = conditions_on(self.system, bench, self.mem_profile, iocost, hashd);
         let conditions = Conditions { time_scale: self.time_scale, ..conditions };
         Stage { instance: job.instance.clone(), definition, conditions }
     }

@@ -5,13 +5,12 @@ use std::fmt::Display;
 use schemars::JsonSchema;
 use serde::Serialize;
 use wb_model::Bytes;
+use wb_results::contention::Bench;
 
 use super::{
     HashdParamsProperties, IocostParamsProperties, IocostQosProperties, IocostTuneProperties, StorageProperties,
-    StorageWork,
+    StorageWork, default_mem_hog, default_mem_hog_tune,
 };
-use crate::Bench;
-use crate::benches::protection::properties::{MemHog, MemHogTune};
 
 /// A bench with its properties
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -201,8 +200,8 @@ fn iocost_tune() -> Vec<PropertyDeclaration> {
 }
 
 fn protection() -> Vec<PropertyDeclaration> {
-    let hog = MemHog::default();
-    let tune = MemHogTune::between(Bytes(0), Bytes(0));
+    let hog = default_mem_hog();
+    let tune = default_mem_hog_tune(Bytes(0), Bytes(0));
     let with = |default: &dyn Display| Some(default.to_string());
     vec![
         later(

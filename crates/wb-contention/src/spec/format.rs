@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use wb_diagnostics::{Diagnostic, Diagnostics, SourceText};
+use wb_results::contention::{Bench, Instance, InstanceLabel};
 
 use super::reader::{self, Group, GroupReader};
+use super::selected::is_selected;
 use super::{Name, refuse_stages};
-use crate::Bench;
-use crate::stage::{Instance, InstanceLabel};
 
 /// What to show of a bench: `BENCH[:OPTION,…]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +63,7 @@ impl super::value::Value for PdfFile {
 
 impl FormatSpec {
     pub fn includes(&self, instance: &Instance) -> bool {
-        instance.is_selected(self.bench, self.id.as_deref(), self.label.as_ref())
+        is_selected(instance, self.bench, self.id.as_deref(), self.label.as_ref())
     }
 
     /// Whether it is for one instance, and so takes precedence over one for all of the bench.

@@ -15,17 +15,19 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_diagnostics::{Diagnostic, Diagnostics, SourceText, suggest};
+use wb_results::contention::{Bench, Passive, SpecText};
 
 use crate::benches::{hashd_params, iocost_params, iocost_qos, iocost_tune, protection, storage};
-use crate::{Bench, Passive};
 use reader::{Group, GroupReader};
 use value::Property;
 
 pub use crate::benches::hashd_params::{HashdParamsProperties, RequestProperties};
 pub use crate::benches::iocost_params::IocostParamsProperties;
 pub use crate::benches::iocost_qos::properties::{Dither, IocostQosProperties, parse_override};
-pub use crate::benches::iocost_tune::properties::{IocostTuneProperties, LatencyKind, Solution, Target};
-pub use crate::benches::protection::properties::{HogSpeed, MemHog, MemHogTune, ProtectionProperties, Scenario};
+pub use crate::benches::iocost_tune::properties::IocostTuneProperties;
+pub use crate::benches::protection::properties::{
+    ProtectionProperties, Scenario, default_mem_hog, default_mem_hog_tune,
+};
 pub use crate::benches::storage::properties::{StorageProperties, StorageWork};
 pub use declaration::{BenchDeclaration, PropertyDeclaration, PropertyGroup};
 pub use format::{FormatOptions, FormatSpec, PdfFile, Statistics};
@@ -65,6 +67,11 @@ impl BenchSpec {
             Bench::Protection => Properties::Protection(ProtectionProperties::default()),
         };
         Self { id: None, passive: None, properties }
+    }
+
+    /// The specification as results record it.
+    pub fn to_text(&self) -> SpecText {
+        self.to_string().into()
     }
 
     pub fn bench(&self) -> Bench {

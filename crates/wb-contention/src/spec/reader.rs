@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use wb_diagnostics::{Diagnostic, DiagnosticCollector, Diagnostics, SourceText, suggest};
+use wb_results::contention::{Bench, InstanceLabel};
 
 use super::unknown_bench;
 use super::value::Value;
-use crate::Bench;
-use crate::stage::InstanceLabel;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Group<'a> {

@@ -1,9 +1,9 @@
 //! Benches of which results are read.
 
 use wb_diagnostics::{Diagnostics, SourceText};
+use wb_results::contention::{Bench, Instance, InstanceLabel};
 
 use super::{BenchSpec, reader};
-use crate::stage::{Instance, InstanceLabel};
 
 /// A selection of results: of a bench, of one instance of it, or of the label that is shown for it.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +22,13 @@ impl SelectedBench {
     }
 
     pub fn includes(&self, instance: &Instance) -> bool {
-        instance.is_selected(self.spec.bench(), self.spec.id.as_deref(), self.label.as_ref())
+        is_selected(instance, self.spec.bench(), self.spec.id.as_deref(), self.label.as_ref())
     }
+}
+
+/// Whether a selection of a bench or of one instance includes an instance.
+pub(super) fn is_selected(instance: &Instance, bench: Bench, id: Option<&str>, label: Option<&InstanceLabel>) -> bool {
+    instance.bench == bench
+        && id.is_none_or(|id| instance.id() == Some(id))
+        && label.is_none_or(|label| instance.label == *label)
 }

@@ -5,9 +5,12 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use wb_model::Bytes;
+use wb_results::contention::{
+    Bench, HogSpeed, LATENCY_PERCENTILES, LatencyKind, MemHog, MemHogTune, PERCENTILES, Passive, Percentile,
+    QosOverride, Series, Solution, Target,
+};
 
 use super::*;
-use crate::{PERCENTILES, Percentile, QosOverride, Series};
 
 fn mistakes(text: &str) -> String {
     let lines: Vec<String> = match BenchSpec::parse(text) {
@@ -207,7 +210,7 @@ fn iocost_qos() -> impl Strategy<Value = Properties> {
 }
 
 fn target() -> impl Strategy<Value = Target> {
-    let percentile = || option::of(prop::sample::select(crate::LATENCY_PERCENTILES[1..].to_vec()));
+    let percentile = || option::of(prop::sample::select(LATENCY_PERCENTILES[1..].to_vec()));
     prop_oneof![
         prop::sample::select(vec![
             Target::NAIVE,
@@ -220,7 +223,7 @@ fn target() -> impl Strategy<Value = Target> {
         (1..9000u32, 0..9000u32, percentile(), percentile()).prop_map(|(min, more, rpct, wpct)| {
             Target::Vrate { min: f64::from(min) / 100.0, max: f64::from(min + more) / 100.0, rpct, wpct }
         }),
-        (any::<bool>(), prop::sample::select(crate::LATENCY_PERCENTILES.to_vec()), hundredths(1)).prop_map(
+        (any::<bool>(), prop::sample::select(LATENCY_PERCENTILES.to_vec()), hundredths(1)).prop_map(
             |(is_read, percentile, low)| {
                 let kind = if is_read { LatencyKind::Read } else { LatencyKind::Write };
                 Target::Latency { kind, percentile, low: low / 2.0, high: low / 2.0 + 0.5 }

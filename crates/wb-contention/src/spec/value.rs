@@ -3,8 +3,7 @@
 use std::fmt;
 
 use wb_model::Bytes;
-
-use crate::{Passive, Percentile};
+use wb_results::contention::{Passive, Percentile};
 
 pub(crate) trait Value: Sized {
     /// For messages: `a whole number`.

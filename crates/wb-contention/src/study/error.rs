@@ -1,9 +1,10 @@
 //! Errors of studies.
 
 use wb_record::RecordError;
+use wb_results::contention::Instance;
 
 use crate::solve::SolveError;
-use crate::stage::{Instance, StageKey};
+use crate::stage::StageKey;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {

@@ -6,16 +6,16 @@ pub(crate) mod figures;
 use std::path::{Path, PathBuf};
 
 use wb_record::{RecordError, RunFolder};
+use wb_results::contention::{Answer, BenchResult, Instance, ProtectionAnswer, ScenarioAnswer};
 
-use crate::answer::{Answer, BenchResult, ProtectionAnswer};
 use crate::benches::{iocost_qos, protection, storage};
+use crate::conditions::current_versions;
 use crate::measurement::{Measurement, Period};
 use crate::record::{self, EndedBench, SequenceHistory};
 use crate::report::Reports;
 use crate::solve;
 use crate::spec::Properties;
-use crate::stage::{Instance, StageKey, Work};
-use crate::system::Versions;
+use crate::stage::{StageKey, Work};
 
 pub use error::StudyError;
 
@@ -72,9 +72,9 @@ pub fn study(source: &StudySource<'_>, end: &EndedBench, results: &[BenchResult]
     };
     Ok(BenchResult {
         instance: end.instance.clone(),
-        spec: end.spec.clone(),
+        spec: end.spec.to_text(),
         system: system.clone(),
-        versions: Versions::current(end.instance.bench),
+        versions: current_versions(end.instance.bench),
         answer,
     })
 }
@@ -110,7 +110,7 @@ fn scenarios(source: &StudySource<'_>, end: &EndedBench) -> Result<ProtectionAns
             }
             (Some(Work::MemHogTune(properties)), Some(Measurement::MemHogTune(measurement))) => {
                 let answer = protection::study::mem_hog_tune(source, stage, properties, measurement)?;
-                scenarios.push(crate::answer::ScenarioAnswer::MemHogTune(answer));
+                scenarios.push(ScenarioAnswer::MemHogTune(answer));
             }
             _ => return Err(StudyError::no_result(&end.instance, "a scenario")),
         }

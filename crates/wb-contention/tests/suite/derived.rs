@@ -2,15 +2,14 @@
 
 use std::path::Path;
 
-use wb_contention::answer::Answer;
 use wb_contention::execute::{read_results, solve_results, study_results};
 use wb_contention::format::{Detail, format};
 use wb_contention::record::read_history;
 use wb_contention::runner::StageFailure;
 use wb_contention::spec::{FormatOptions, SelectedBench, Statistics};
 use wb_contention::stage::{Stage, Work};
-use wb_contention::{Bench, BenchResult};
 use wb_record::RunFolder;
+use wb_results::contention::{Answer, Bench, BenchResult};
 
 use crate::fake::{FakeMachine, Script, Undisturbed};
 
@@ -61,6 +60,25 @@ fn solutions_have_the_latencies_that_they_require_or_are_refused() {
     let error = solve(&other, "iocost-tune::name=a,rlat-75=q1").unwrap_err();
     assert_eq!(error, "iocost-tune has no values of rlat-75-mean");
     assert!(solve(&other, "iocost-tune::name=a,rlat-99=q1").is_ok());
+}
+
+// Results have specifications as text, which any text would be.
+#[test]
+fn a_damaged_specification_of_a_result_is_found_where_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut machine = FakeMachine::at(&folder.path().join("run"));
+    machine.execute(SEQUENCE, Undisturbed).unwrap();
+    let run = RunFolder::open(&machine.run).unwrap();
+    let history = read_history(&run).unwrap();
+    let path = machine.run.join("contention/iocost-tune/result.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    for key in ["spec", "qos-spec"] {
+        let damaged = text.replacen(&format!("\"{key}\": \"iocost"), &format!("\"{key}\": \"iocast"), 1);
+        assert_ne!(damaged, text);
+        std::fs::write(&path, damaged).unwrap();
+        let error = read_results(&run, &history).unwrap_err().to_string();
+        assert!(error.contains("iocost-tune/result.json:") && error.contains("unknown bench `iocast-"), "{error}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use async_trait::async_trait;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use wb_contention::BenchSpec;
 use wb_contention::execute::{SequenceError, SequenceOptions, SequenceProgress, SequenceRequest, execute};
 use wb_contention::measurement::{
     FootprintProbe, HogRun, Measurement, MemHogMeasurement, MemHogTuneMeasurement, Period, StorageMeasurement,
@@ -14,12 +15,11 @@ use wb_contention::measurement::{
 use wb_contention::report::{HashdStats, IoStats, IocostStats, PerSecondReport};
 use wb_contention::runner::{Checkpoint, Runners, StageContext, StageError, StageFailure, StageRunner};
 use wb_contention::stage::{Stage, Work};
-use wb_contention::system::{Device, MemoryProfile};
-use wb_contention::{
-    Bench, BenchResult, BenchSpec, HashdParameters, IocostModel, IocostParameters, IocostQos, QosOverride, SystemInfo,
-};
-use wb_model::Bytes;
+use wb_model::{Bytes, IocostModel, IocostQos};
 use wb_record::{Invocation, RunFolder};
+use wb_results::contention::{
+    Bench, BenchResult, Device, HashdParameters, IocostParameters, MemoryProfile, QosOverride, SystemInfo,
+};
 
 /// The first second of every stage, and how many there are.
 const FIRST: u64 = 1_700_000_000;

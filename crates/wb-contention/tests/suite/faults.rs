@@ -1,9 +1,9 @@
 //! Stages that fail: which failures end a sequence, which are repeated, and what stays.
 
 use insta::assert_snapshot;
-use wb_contention::Answer;
 use wb_contention::runner::StageFailure;
 use wb_contention::stage::{IocostState, Stage, Work};
+use wb_results::contention::{Answer, Bench};
 
 use crate::fake::{FakeMachine, Script, Undisturbed, result_texts};
 
@@ -118,10 +118,8 @@ fn a_setting_whose_protection_fails_has_no_protected_footprint() {
 #[test]
 fn a_bench_that_cannot_be_run_is_refused_before_anything_is() {
     let folder = tempfile::tempdir().unwrap();
-    let mut machine = FakeMachine {
-        unavailable: Some(wb_contention::Bench::Protection),
-        ..FakeMachine::at(&folder.path().join("run"))
-    };
+    let mut machine =
+        FakeMachine { unavailable: Some(Bench::Protection), ..FakeMachine::at(&folder.path().join("run")) };
     let error = machine.execute("iocost-params iocost-qos", Undisturbed).unwrap_err();
     assert_eq!(error.to_string(), "cannot run protection: not available in this build");
     assert_eq!(machine.log, [""; 0]);

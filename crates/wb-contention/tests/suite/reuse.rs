@@ -1,6 +1,7 @@
 //! Which results are used again, and which are not.
 
 use insta::assert_snapshot;
+use wb_results::contention::Instance;
 
 use crate::fake::{FakeMachine, Undisturbed, result_texts};
 
@@ -31,9 +32,7 @@ fn results_that_are_used_again_keep_their_order_and_times() {
     let mut machine = FakeMachine::at(&run);
     let ends = || {
         let history = wb_contention::record::read_history(&wb_record::RunFolder::open(&run).unwrap()).unwrap();
-        let end = |instance: &wb_contention::stage::Instance| {
-            (instance.to_string(), history.times(instance).unwrap().1.to_owned())
-        };
+        let end = |instance: &Instance| (instance.to_string(), history.times(instance).unwrap().1.to_owned());
         history.instances().into_iter().map(end).collect::<Vec<_>>()
     };
     machine.execute("iocost-params hashd-params", Undisturbed).unwrap();

@@ -4,19 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
-use wb_contention::distribution::Distribution;
-use wb_contention::format::{Detail, Times, format, header};
-use wb_contention::latency_table::{LatencyRow, LatencyTable};
+use wb_contention::BenchSpec;
+use wb_contention::conditions::current_versions;
+use wb_contention::format::{Detail, Times, format, header, latency_table};
 use wb_contention::sequence::plan;
 use wb_contention::solve::tune;
 use wb_contention::spec::FormatOptions;
-use wb_contention::stage::{Instance, InstanceLabel};
-use wb_contention::system::{Device, MemoryProfile, SystemInfo, Versions};
-use wb_contention::{
-    Answer, Bench, BenchResult, BenchSpec, IocostModel, IocostParameters, IocostQos, LATENCY_PERCENTILES, Percentile,
-    Series,
+use wb_model::{Bytes, IocostModel, IocostQos};
+use wb_results::contention::{
+    Answer, Bench, BenchResult, Device, Distribution, Instance, InstanceLabel, IocostParameters, LATENCY_PERCENTILES,
+    LatencyRow, LatencyTable, MemoryProfile, Percentile, Series, SystemInfo,
 };
-use wb_model::Bytes;
 use wb_sys::cgroup::io_cost;
 
 use crate::fake::{self, FakeMachine, Undisturbed};
@@ -54,7 +52,7 @@ fn the_latency_table_has_the_layout_of_the_data_folder() {
         rows.insert(percentile, LatencyRow { over_time, cumulative: figures[9] });
     }
     assert_eq!(rows.len(), 14);
-    assert_eq!(LatencyTable { rows, seconds: 1000, idle_seconds: 0 }.render("READ"), expected);
+    assert_eq!(latency_table(&LatencyTable { rows, seconds: 1000, idle_seconds: 0 }, "READ"), expected);
 }
 
 /// The value of `KEY=` in a text, in quotes or up to a space or a parenthesis.
@@ -120,9 +118,9 @@ fn the_header_has_the_layout_of_the_data_folder() {
     };
     let result = BenchResult {
         instance: Instance { bench: Bench::IocostTune, label: InstanceLabel::Position(1) },
-        spec: BenchSpec::new(Bench::IocostTune),
+        spec: BenchSpec::new(Bench::IocostTune).to_text(),
         system,
-        versions: Versions::current(Bench::IocostTune),
+        versions: current_versions(Bench::IocostTune),
         answer: Answer::IocostParams(iocost),
     };
     let words: Vec<&str> = lines[0].split(' ').collect();

@@ -5,8 +5,9 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 use wb_agent::Worker;
-use wb_contention::{Bench, BenchSpec};
+use wb_contention::BenchSpec;
 use wb_contention_worker::{BlockDevice, Enforcement, Needs, Requirement, requirements};
+use wb_results::contention::Bench;
 
 use super::preparation::enforcement;
 use crate::error::SessionError;

@@ -1,12 +1,11 @@
 //! `iocost-params`: its checkpoint has the loads of fio that are done.
 
-use wb_contention::IocostParameters;
 use wb_contention::measurement::Measurement;
 use wb_contention::runner::{StageContext, StageError};
 use wb_contention::stage::Stage;
-use wb_contention::system::TimeScale;
 use wb_contention_worker::iocost_params::{self, IocostParamsConfig, IocostParamsProgress};
 use wb_model::Bytes;
+use wb_results::contention::{IocostParameters, TimeScale};
 
 use super::checkpoint::{self, CheckpointWriter};
 use super::failure::worker_failure;

@@ -1,7 +1,6 @@
 //! The memory of a stage: what there is, and what a memory profile leaves of it.
 
 use wb_contention::runner::{StageError, StageFailure};
-use wb_contention::system;
 use wb_contention_worker::{MemoryProfile, MemoryShare, PreparedWorker, storage};
 use wb_model::Bytes;
 
@@ -35,7 +34,7 @@ impl ContentionSession {
 }
 
 /// A share, as results record it.
-pub(super) fn recorded(share: MemoryShare) -> system::MemoryProfile {
+pub(super) fn recorded(share: MemoryShare) -> wb_results::contention::MemoryProfile {
     let MemoryShare { profile, avail, share, target } = share;
-    system::MemoryProfile { profile: profile.map(u32::from), avail, share, target }
+    wb_results::contention::MemoryProfile { profile: profile.map(u32::from), avail, share, target }
 }

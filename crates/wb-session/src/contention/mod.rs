@@ -37,10 +37,10 @@ use wb_contention::execute::SequenceRequest;
 use wb_contention::measurement::Measurement;
 use wb_contention::runner::{Runners, StageContext, StageError, StageFailure, StageRunner};
 use wb_contention::stage::{Stage, Work};
-use wb_contention::system::TimeScale;
-use wb_contention::{Bench, vrate_bounds};
+use wb_contention::vrate_bounds;
 use wb_contention_worker::{ContentionError, PreparedWorker, system, vrate};
 use wb_model::{Bytes, Nanos};
+use wb_results::contention::{Bench, TimeScale};
 use wb_sys::clock::suspended_time;
 
 pub use self::dependencies::{Dependency, DependencyState, dependencies};

@@ -2,9 +2,9 @@
 
 use wb_contention::runner::StageFailure;
 use wb_contention::stage::{IocostState, Stage, Work};
-use wb_contention::{Passive, PassiveArea};
 use wb_contention_worker::{Enforcement, IoControl, Needs, Preparation, Slice, SliceSettings, protection, storage};
 use wb_model::Bytes;
+use wb_results::contention::{Passive, PassiveArea};
 
 use super::ContentionOptions;
 
@@ -76,7 +76,8 @@ pub(super) fn enforcement(passive: &Passive) -> Enforcement {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "these are tests")]
 mod tests {
-    use wb_contention::spec::MemHog;
+    use wb_contention::spec::default_mem_hog;
+    use wb_results::contention::QosOverride;
 
     use super::super::test_stage::{options, stage};
     use super::*;
@@ -93,21 +94,21 @@ mod tests {
     #[test]
     fn the_controller_of_io_is_as_the_stage_requires() {
         let control = |work, iocost| preparation(&stage(work, iocost), &options(), None).map(|one| one.io_control);
-        let on = IocostState::On(wb_contention::QosOverride::fixed_vrate(75.0));
+        let on = IocostState::On(QosOverride::fixed_vrate(75.0));
         assert_eq!(control(Work::IocostParams, IocostState::AsIs), Ok(IoControl::Off));
-        assert_eq!(control(Work::MemHog(MemHog::default()), IocostState::AsIs), Ok(IoControl::Unchanged));
-        let Ok(IoControl::On(model, qos)) = control(Work::MemHog(MemHog::default()), on) else { unreachable!() };
+        assert_eq!(control(Work::MemHog(default_mem_hog()), IocostState::AsIs), Ok(IoControl::Unchanged));
+        let Ok(IoControl::On(model, qos)) = control(Work::MemHog(default_mem_hog()), on) else { unreachable!() };
         assert_eq!((model.rbps, qos.min, qos.max), (1, 75.0, 75.0));
-        let mut unknown = stage(Work::MemHog(MemHog::default()), on);
+        let mut unknown = stage(Work::MemHog(default_mem_hog()), on);
         unknown.conditions.base_model = None;
         assert!(preparation(&unknown, &options(), None).is_err());
     }
 
     #[test]
     fn a_stage_needs_what_it_uses() {
-        let on = IocostState::On(wb_contention::QosOverride::default());
+        let on = IocostState::On(QosOverride::default());
         assert_eq!(needs(&stage(Work::IocostParams, IocostState::AsIs)), Needs::Device);
-        assert_eq!(needs(&stage(Work::MemHog(MemHog::default()), IocostState::AsIs)), Needs::Everything);
-        assert_eq!(needs(&stage(Work::MemHog(MemHog::default()), on)), Needs::Everything);
+        assert_eq!(needs(&stage(Work::MemHog(default_mem_hog()), IocostState::AsIs)), Needs::Everything);
+        assert_eq!(needs(&stage(Work::MemHog(default_mem_hog()), on)), Needs::Everything);
     }
 }

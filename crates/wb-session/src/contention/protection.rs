@@ -2,22 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use wb_contention::HashdParameters;
-use wb_contention::distribution::Distribution;
+use wb_contention::distribution;
 use wb_contention::measurement::{
     FootprintProbe, HogRun, Measurement, MemHogMeasurement, MemHogTuneMeasurement, Period,
 };
 use wb_contention::report::ReportFolder;
 use wb_contention::runner::{StageContext, StageError, StageFailure};
-use wb_contention::spec::{HogSpeed, MemHog, MemHogTune};
 use wb_contention::stage::Stage;
-use wb_contention::system::{MemoryProfile, TimeScale};
 use wb_contention_worker::protection::{
     self, ProbeOutcome, ProtectionConfig, ProtectionRecord, TuneConfig, TuneRecord,
 };
 use wb_contention_worker::protection_study::{contended_from, lost_by_second};
 use wb_contention_worker::{Balloon, ContentionError, MemoryShare, PreparedWorker};
 use wb_model::{Bytes, Nanos};
+use wb_results::contention::{HashdParameters, HogSpeed, MemHog, MemHogTune, MemoryProfile, TimeScale};
 
 use super::checkpoint::{self, CheckpointWriter};
 use super::observer::{DeviceObserver, add_hashd, hashd_seconds};
@@ -64,7 +62,7 @@ pub(super) async fn tune(
     };
     let reports = context.reports().clone();
     // What decides is the figure that is printed.
-    let percentile = |isolation: &[f64]| Distribution::new(isolation, &[hog.isol_pct])?.get(hog.isol_pct);
+    let percentile = |isolation: &[f64]| distribution::of_values(isolation, &[hog.isol_pct])?.get(hog.isol_pct);
     let memory = beside_hogs(session, stage, context, async |prepared, checkpoints| {
         let probe = async |size, early_failure| protection::probe(prepared, &config, size, early_failure).await;
         let checkpoint = |record: &TuneRecord| checkpoints.write(record);

@@ -1,12 +1,11 @@
 //! Parameters of hashd, from properties to sizing, and from what it found to the workload.
 
-use wb_contention::HashdParameters;
 use wb_contention::spec::RequestProperties;
-use wb_contention::system::TimeScale;
 use wb_contention_worker::MemoryShare;
 use wb_hashd::sizing::{SizingConfig, SizingResult};
 use wb_hashd::{HashdConfig, HashdParams};
 use wb_model::Bytes;
+use wb_results::contention::{HashdParameters, TimeScale};
 
 use super::ContentionOptions;
 

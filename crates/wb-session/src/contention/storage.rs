@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 
 use serde::{Deserialize, Serialize};
-use wb_contention::HashdParameters;
 use wb_contention::measurement::{Measurement, Period, StorageMeasurement};
 use wb_contention::runner::{StageContext, StageError, StageFailure};
 use wb_contention::spec::StorageWork;
@@ -11,6 +10,7 @@ use wb_contention::stage::Stage;
 use wb_contention_worker::storage::{self, Sizing, StorageConfig, StorageRecord};
 use wb_contention_worker::{ContentionError, PreparedWorker, hashd_params};
 use wb_hashd::sizing::{SizingConfig, SizingRequest};
+use wb_results::contention::HashdParameters;
 use wb_sys::clock::unix_time;
 
 use super::checkpoint::{self, CheckpointWriter};

@@ -1,9 +1,9 @@
 //! A stage and options for tests.
 
-use wb_contention::stage::{Instance, InstanceLabel, IocostState, Stage, StageDefinition, Work};
-use wb_contention::system::{Conditions, Versions};
-use wb_contention::{Bench, IocostModel, IocostParameters, IocostQos, Passive};
-use wb_model::Bytes;
+use wb_contention::conditions::{Conditions, current_versions};
+use wb_contention::stage::{IocostState, Stage, StageDefinition, Work};
+use wb_model::{Bytes, IocostModel, IocostQos};
+use wb_results::contention::{Bench, Instance, InstanceLabel, IocostParameters, Passive};
 
 use super::ContentionOptions;
 
@@ -29,7 +29,7 @@ pub(super) fn stage(work: Work, iocost: IocostState) -> Stage {
             device: ("disk".to_owned(), String::new(), Bytes(1 << 40)),
             mem_profile: Some(1),
             kernel: "6.1".to_owned(),
-            versions: Versions::current(Bench::Protection),
+            versions: current_versions(Bench::Protection),
             base_model: Some(IocostParameters { model: IocostModel::from_array([1, 2, 3, 4, 5, 6]), qos }),
             hashd: None,
             time_scale: None,

@@ -5,12 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use wb_agent::Command;
 use wb_agent::protocol::Request;
-use wb_contention::answer::Answer;
 use wb_contention::execute::{SequenceError, SequenceOptions, SequenceRequest, execute};
-use wb_contention::system::{Device, SystemInfo};
-use wb_contention::{BenchResult, BenchSpec, Parameters, QosOverride};
+use wb_contention::{BenchSpec, Parameters};
 use wb_model::WorkerName;
 use wb_record::{Invocation, RunFolder};
+use wb_results::contention::{Answer, BenchResult, Device, QosOverride, SystemInfo};
 use wb_test_worker::{FakeAgent, FakeProcess};
 
 use super::*;

@@ -11,8 +11,7 @@ use wb_contention_worker::{
     Slice, SliceSettings, system, vrate,
 };
 use wb_hashd::{HashdConfig, HashdParams, HashdReport};
-use wb_model::{Bytes, Nanos};
-use wb_sys::cgroup::io_cost::{IocostModel, IocostQos};
+use wb_model::{Bytes, IocostModel, IocostQos, Nanos};
 
 use crate::guest::FOLDER;
 

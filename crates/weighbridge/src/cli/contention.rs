@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use wb_contention::QosOverride;
 use wb_contention::spec::parse_override;
-use wb_contention::system::TimeScale;
 use wb_diagnostics::Diagnostic;
 use wb_model::Bytes;
+use wb_results::contention::{QosOverride, TimeScale};
 use wb_session::options::parse_text_path;
 
 pub(crate) const MERGE_AFTER_HELP: &str = "Only results with the same versions, memory profile, device model and \

@@ -1,11 +1,11 @@
 //! `weighbridge list`: lists tests, contention benches, metrics and plans.
 
-use wb_contention::Bench;
 use wb_contention::spec::{BenchDeclaration, PropertyGroup};
 use wb_diagnostics::{help_with_suggestion, suggest};
 use wb_model::{Declaration, Metric, Params};
 use wb_plan::{Catalog, builtin};
 use wb_report::text::{Align, Table};
+use wb_results::contention::Bench;
 use wb_session::definitions::registry_for;
 use wb_test::Registry;
 

@@ -107,7 +107,7 @@ mod tests {
             SchemaName::HashdSizingLine => schema_for!(wb_hashd::sizing::SizingLine),
             SchemaName::NetSweep => schema_for!(wb_results::net::Sweep),
             SchemaName::Dependencies => schema_for!(Vec<wb_session::contention::Dependency>),
-            SchemaName::BenchResult => schema_for!(wb_contention::BenchResult),
+            SchemaName::BenchResult => schema_for!(wb_results::contention::BenchResult),
             SchemaName::SequenceEvent => schema_for!(wb_contention::record::SequenceEvent),
             SchemaName::SequencePlan => schema_for!(Vec<wb_contention::sequence::PlannedJob>),
             SchemaName::PeersList => schema_for!(peers::list::MatrixListing),

@@ -6,17 +6,16 @@ use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
-use wb_contention::answer::{Answer, TuneAnswer};
+use wb_contention::conditions::current_versions;
 use wb_contention::merge::{MergeReport, Merged, write_merged};
-use wb_contention::series::OverTime;
-use wb_contention::solve::{FittedSeries, Point, solve};
-use wb_contention::spec::LatencyKind;
-use wb_contention::stage::{Instance, InstanceLabel};
-use wb_contention::system::Versions;
-use wb_contention::{
-    Bench, BenchResult, BenchSpec, IocostModel, IocostParameters, IocostQos, Percentile, Series, SystemInfo, machine,
-};
+use wb_contention::solve::{solve, unfitted};
+use wb_contention::{BenchSpec, machine};
+use wb_model::{IocostModel, IocostQos};
 use wb_record::{Invocation, RunFolder};
+use wb_results::contention::{
+    Answer, Bench, BenchResult, FittedSeries, Instance, InstanceLabel, IocostParameters, LatencyKind, OverTime,
+    Percentile, Point, Series, SystemInfo, TuneAnswer,
+};
 use wb_sys::SysRoot;
 
 use crate::lab::{KillOnDrop, Lab};
@@ -42,7 +41,7 @@ pub(crate) fn device() -> Option<String> {
 
 /// Values over the vrate, from 5 to 125 %.
 fn series(value: impl Fn(f64) -> f64) -> FittedSeries {
-    FittedSeries::unfitted((1..=25).map(|step| f64::from(step) * 5.0).map(|x| Point { x, y: value(x) }).collect())
+    unfitted((1..=25).map(|step| f64::from(step) * 5.0).map(|x| Point { x, y: value(x) }).collect())
 }
 
 fn tune(device: &str, offset: f64) -> BenchResult {
@@ -66,7 +65,7 @@ fn tune(device: &str, offset: f64) -> BenchResult {
         mem_profile: Some(16),
         isol_pct: Percentile::P05,
         isol_thr: 0.9,
-        qos_spec: BenchSpec::new(Bench::IocostQos),
+        qos_spec: BenchSpec::new(Bench::IocostQos).to_text(),
         series: all,
         solutions: Vec::new(),
         remarks: Vec::new(),
@@ -74,9 +73,9 @@ fn tune(device: &str, offset: f64) -> BenchResult {
     let system: SystemInfo = machine::read(&SysRoot::real(), Path::new("/"), Some(device)).unwrap();
     BenchResult {
         instance: Instance { bench: Bench::IocostTune, label: InstanceLabel::Position(1) },
-        spec: BenchSpec::new(Bench::IocostTune),
+        spec: BenchSpec::new(Bench::IocostTune).to_text(),
         system: SystemInfo { kernel: "6.1.0".to_owned(), nr_cpus: 16, ..system },
-        versions: Versions::current(Bench::IocostTune),
+        versions: current_versions(Bench::IocostTune),
         answer: Answer::IocostTune(solve(answer, &Default::default())),
     }
 }

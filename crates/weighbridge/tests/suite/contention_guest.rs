@@ -5,9 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use wb_contention::BenchResult;
-use wb_contention::answer::{Answer, ScenarioAnswer};
 use wb_fleet::Program;
+use wb_results::contention::{Answer, BenchResult, ScenarioAnswer};
 use wb_test_vm::{GuestConfig, GuestDisk, GuestError, SshGuest, built_image};
 
 const IMAGE: &str = r#"{"built":"bookworm","packages":["fio"]}"#;

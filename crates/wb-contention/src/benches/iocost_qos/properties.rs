@@ -1,12 +1,12 @@
 //! Properties of `iocost-qos`.
 
 use wb_diagnostics::{Diagnostics, SourceText};
+use wb_model::io_cost::round_hundredths;
+use wb_results::contention::{PERCENTILES, Percentile, QosOverride};
 
 use crate::benches::storage::properties::StorageWork;
-use crate::iocost::round_hundredths;
 use crate::spec::reader::{Group, GroupReader, stages};
 use crate::spec::value::{Count, Property, UnitFraction, Value, plain_number};
-use crate::{PERCENTILES, Percentile, QosOverride};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct IocostQosProperties {

@@ -1,13 +1,13 @@
 //! The stages of `iocost-qos`: for each setting, `storage` and then the protection of the footprint that it found.
 
+use wb_model::Bytes;
+use wb_results::contention::{Bench, HashdParameters, IocostParameters, MemHogTune, QosOverride};
+
 use crate::iocost::min_vrate;
 use crate::measurement::StorageMeasurement;
-use crate::parameters::{HashdParameters, IocostParameters};
 use crate::sequence::{Job, JobContext};
-use crate::spec::{IocostQosProperties, MemHogTune, StorageWork};
+use crate::spec::{IocostQosProperties, StorageWork, default_mem_hog_tune};
 use crate::stage::{IocostState, Stage, StageDefinition, Work, passive_of};
-use crate::{Bench, QosOverride};
-use wb_model::Bytes;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct QosStage {
@@ -73,7 +73,7 @@ impl QosStage {
         let tune = MemHogTune {
             isol_pct: properties.isol_pct,
             isol_thr: properties.isol_thr,
-            ..MemHogTune::between(smallest, footprint)
+            ..default_mem_hog_tune(smallest, footprint)
         };
         let hashd = storage.hashd_at_footprint();
         self.stage(job, Work::MemHogTune(tune), context, Some(hashd))
@@ -112,8 +112,9 @@ fn describe_changes(change: &QosOverride) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wb_model::{IocostModel, IocostQos};
+
     use super::*;
-    use crate::{IocostModel, IocostQos};
 
     #[test]
     fn settings_that_throttle_too_much_are_left_out_and_low_ends_are_raised() {

@@ -1,11 +1,10 @@
 //! `iocost-qos`: footprint and isolation under each setting.
 
+use wb_results::contention::{IocostParameters, QosAnswer, QosFigures, QosOverride, QosStageAnswer};
+
 use super::stages::QosStage;
-use crate::answer::{QosAnswer, QosFigures, QosStageAnswer};
 use crate::benches::{protection, storage};
-use crate::iocost::QosOverride;
 use crate::measurement::{Measurement, MemHogMeasurement, Period};
-use crate::parameters::IocostParameters;
 use crate::record::{EndedBench, RecordedStage};
 use crate::spec::IocostQosProperties;
 use crate::stage::{IocostState, StageKey};

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use crate::answer::{QosAnswer, QosFigures, QosStageAnswer};
+use wb_results::contention::{
+    Distribution, LatencyKind, LatencyTable, PERCENTILES, Percentile, QosAnswer, QosFigures, QosStageAnswer, at_profile,
+};
+
 use crate::benches::{protection, storage};
-use crate::distribution::Distribution;
 use crate::figures::{percent, underlined};
-use crate::format::{Detail, at_profile, latency};
-use crate::latency_table::LatencyTable;
-use crate::spec::{FormatOptions, LatencyKind};
-use crate::{PERCENTILES, Percentile};
+use crate::format::{Detail, latency};
+use crate::spec::FormatOptions;
 
 pub(crate) fn text(answer: &QosAnswer, detail: Detail, options: &FormatOptions) -> String {
     let mut text = String::new();

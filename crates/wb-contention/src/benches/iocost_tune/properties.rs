@@ -1,15 +1,12 @@
 //! Properties of `iocost-tune`, and its solutions.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use wb_diagnostics::Diagnostics;
+use wb_results::contention::{LATENCY_PERCENTILES, LatencyKind, Percentile, Series, Solution, Target};
 
 use crate::spec::reader::{Group, GroupReader, stages};
 use crate::spec::value::{Fraction, Property, Value, plain_number};
-use crate::{LATENCY_PERCENTILES, Percentile, Series};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct IocostTuneProperties {
@@ -20,113 +17,6 @@ pub struct IocostTuneProperties {
     pub series: BTreeSet<Series>,
     /// As given; see [`Self::all_solutions`].
     pub solutions: Vec<Solution>,
-}
-
-/// A solution to compute.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Solution {
-    /// Its name.
-    pub name: String,
-    /// What it aims at.
-    pub target: Target,
-}
-
-/// What a solution aims at.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Target {
-    /// A range of the vrate, lowered by latencies.
-    Vrate {
-        /// Lowest vrate, in percent.
-        min: f64,
-        /// Highest vrate, in percent.
-        max: f64,
-        /// Percentile of read latencies that lowers it.
-        rpct: Option<Percentile>,
-        /// Percentile of write latencies that lowers it.
-        wpct: Option<Percentile>,
-    },
-    /// The lowest vrate with the largest footprint.
-    MofMax,
-    /// The lowest vrate with the largest footprint that is protected.
-    AmofMax,
-    /// The highest vrate with a footprint that is protected.
-    AmofMaxVrate,
-    /// The highest vrate with the smallest difference between both footprints.
-    Isolation,
-    /// The highest vrate with the largest footprint that is protected, from [`Self::Isolation`] to
-    /// [`Self::AmofMaxVrate`].
-    IsolatedBandwidth,
-    /// The vrates of a part of the slope of a latency.
-    Latency {
-        /// The latency.
-        kind: LatencyKind,
-        /// Its percentile.
-        percentile: Percentile,
-        /// Begin of the part, from 0.
-        low: f64,
-        /// Its end, up to 1.
-        high: f64,
-    },
-}
-
-/// A kind of I/O latency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LatencyKind {
-    /// Of reads.
-    Read,
-    /// Of writes.
-    Write,
-}
-
-impl LatencyKind {
-    pub const ALL: [Self; 2] = [Self::Read, Self::Write];
-
-    /// The beginning of its properties and series: `rlat-`.
-    pub const fn prefix(self) -> &'static str {
-        match self {
-            Self::Read => "rlat-",
-            Self::Write => "wlat-",
-        }
-    }
-}
-
-impl Target {
-    /// Vrates from three quarters of the model, lowered by p99 latencies.
-    pub const NAIVE: Self =
-        Self::Vrate { min: 75.0, max: 100.0, rpct: Some(Percentile::P99), wpct: Some(Percentile::P99) };
-
-    fn property(self) -> Vec<Property> {
-        let percentile = |percentile: Option<Percentile>| percentile.map_or("0".to_owned(), |one| one.to_string());
-        match self {
-            Self::NAIVE => Vec::new(),
-            Self::Vrate { min, max, rpct, wpct } => vec![
-                Property::new("vrate", format!("{min}-{max}")),
-                Property::new("rpct", percentile(rpct)),
-                Property::new("wpct", percentile(wpct)),
-            ],
-            Self::MofMax => vec![Property::new("mof", "max")],
-            Self::AmofMax => vec![Property::new("amof", "max")],
-            Self::AmofMaxVrate => vec![Property::new("amof", "max-vrate")],
-            Self::Isolation => vec![Property::key("isolation")],
-            Self::IsolatedBandwidth => vec![Property::key("isolated-bandwidth")],
-            Self::Latency { kind, percentile, low, high } => {
-                vec![Property::new(format!("{}{percentile}", kind.prefix()), format!("{low}-{high}"))]
-            }
-        }
-    }
-}
-
-impl fmt::Display for Target {
-    /// As in a specification.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = match *self {
-            Self::NAIVE => vec!["vrate=75-100,rpct=99,wpct=99".to_owned()],
-            other => other.property().iter().map(ToString::to_string).collect(),
-        };
-        f.write_str(&words.join(","))
-    }
 }
 
 impl Default for IocostTuneProperties {
@@ -295,9 +185,9 @@ impl IocostTuneProperties {
         let series = self.series.iter().map(|series| Property::key(series.to_string()));
         let first = scale.into_iter().flatten().chain(series).collect();
         let solution = |solution: &Solution| {
-            let mut properties = solution.target.property();
-            properties.insert(0, Property::new("name", &solution.name));
-            properties
+            // The target of a solution without one is not written.
+            let target = (solution.target != Target::NAIVE).then(|| Property::key(solution.target.to_string()));
+            std::iter::once(Property::new("name", &solution.name)).chain(target).collect()
         };
         std::iter::once(first).chain(self.solutions.iter().map(solution)).collect()
     }

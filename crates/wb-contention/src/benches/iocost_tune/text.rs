@@ -2,20 +2,19 @@
 
 use std::fmt::Write;
 
-use super::solve::{FittedSeries, SolvedQos};
-use crate::Series;
-use crate::answer::{SolutionAnswer, TuneAnswer};
+use wb_results::contention::{
+    FittedSeries, LatencyKind, Series, SolutionAnswer, SolvedQos, TimeScale, TuneAnswer, at_profile,
+};
+
 use crate::figures::{duration, percent, size, underlined};
-use crate::format::{Detail, at_profile};
-use crate::spec::LatencyKind;
-use crate::system::TimeScale;
+use crate::format::Detail;
 
 pub(crate) fn text(answer: &TuneAnswer, detail: Detail) -> String {
     let mut text = String::new();
     if detail == Detail::Full {
         text += &format!("{}\n", underlined("Series over the vrate", '='));
         for (series, fitted) in &answer.series {
-            text += &series_line(&series_label(*series, answer), fitted, *series);
+            text += &series_line(&answer.series_label(*series), fitted, *series);
         }
         text.push('\n');
     }
@@ -29,18 +28,6 @@ pub(crate) fn text(answer: &TuneAnswer, detail: Detail) -> String {
     }
     text.truncate(text.trim_end().len());
     text + "\n"
-}
-
-/// The name of a series in tables and charts: `MOF@16`, `isol-01`.
-pub fn series_label(series: Series, answer: &TuneAnswer) -> String {
-    let profile = at_profile(answer.mem_profile);
-    match series {
-        Series::Mof => format!("MOF{profile}"),
-        Series::Amof => format!("aMOF{profile}"),
-        Series::AmofDelta => format!("aMOF-delta{profile}"),
-        Series::Isol => format!("isol-{}", answer.isol_pct),
-        other => other.to_string(),
-    }
 }
 
 /// A value of a series: latencies with their unit, ratios in percent.

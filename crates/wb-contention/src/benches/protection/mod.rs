@@ -1,6 +1,5 @@
 //! `protection`: how well hashd is protected from a memory hog.
 
-pub(crate) mod answer;
 pub(crate) mod properties;
 pub(crate) mod study;
 pub(crate) mod text;

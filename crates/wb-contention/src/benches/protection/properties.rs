@@ -1,13 +1,11 @@
 //! Properties of `protection`, and its scenarios.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_diagnostics::Diagnostics;
 use wb_model::Bytes;
+use wb_results::contention::{HogSpeed, MemHog, MemHogTune, Percentile};
 
-use crate::Percentile;
 use crate::benches::iocost_qos::properties::{DEFAULT_ISOL_THR, take_isol_pct, take_isol_thr};
 use crate::spec::reader::{Group, GroupReader, stages};
 use crate::spec::value::{Count, Fraction, Property, Value};
@@ -28,89 +26,6 @@ pub enum Scenario {
     MemHogTune(MemHogTune),
 }
 
-/// The scenario `mem-hog`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct MemHog {
-    /// Number of repetitions.
-    pub loops: u32,
-    /// Rate of hashd, relative to its maximum.
-    pub load: f64,
-    /// How fast the hog grows.
-    pub speed: HogSpeed,
-}
-
-/// The scenario `mem-hog-tune`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct MemHogTune {
-    /// Rate of hashd, relative to its maximum.
-    pub load: f64,
-    /// How fast the hog grows.
-    pub speed: HogSpeed,
-    /// Smallest footprint to try.
-    pub size_min: Bytes,
-    /// Largest footprint to try: the first.
-    pub size_max: Bytes,
-    /// Number of steps from the largest to the smallest.
-    pub intvs: u32,
-    /// Percentile of the isolation over the seconds that decides.
-    pub isol_pct: Percentile,
-    /// Isolation that it has to reach.
-    pub isol_thr: f64,
-}
-
-/// Growth of a memory hog, relative to the device's write bandwidth by its io.cost model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum HogSpeed {
-    /// A tenth.
-    #[serde(rename = "10%")]
-    Tenth,
-    /// A quarter.
-    #[serde(rename = "25%")]
-    Quarter,
-    /// A half.
-    #[serde(rename = "50%")]
-    Half,
-    /// As fast.
-    #[serde(rename = "1x")]
-    Equal,
-    /// Twice as fast.
-    #[serde(rename = "2x")]
-    Double,
-}
-
-impl HogSpeed {
-    pub const ALL: [Self; 5] = [Self::Tenth, Self::Quarter, Self::Half, Self::Equal, Self::Double];
-
-    /// Growth, relative to the write bandwidth.
-    pub const fn factor(self) -> f64 {
-        match self {
-            Self::Tenth => 0.1,
-            Self::Quarter => 0.25,
-            Self::Half => 0.5,
-            Self::Equal => 1.0,
-            Self::Double => 2.0,
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Tenth => "10%",
-            Self::Quarter => "25%",
-            Self::Half => "50%",
-            Self::Equal => "1x",
-            Self::Double => "2x",
-        }
-    }
-}
-
-impl fmt::Display for HogSpeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 impl Value for HogSpeed {
     const EXPECTED: &'static str = "10%, 25%, 50%, 1x or 2x";
 
@@ -119,18 +34,14 @@ impl Value for HogSpeed {
     }
 }
 
-impl Default for MemHog {
-    fn default() -> Self {
-        Self { loops: 2, load: 1.0, speed: HogSpeed::Double }
-    }
+pub fn default_mem_hog() -> MemHog {
+    MemHog { loops: 2, load: 1.0, speed: HogSpeed::Double }
 }
 
-impl MemHogTune {
-    /// The scenario with defaults, for footprints of a range.
-    pub fn between(size_min: Bytes, size_max: Bytes) -> Self {
-        let MemHog { load, speed, .. } = MemHog::default();
-        Self { load, speed, size_min, size_max, intvs: 10, isol_pct: Percentile::P05, isol_thr: DEFAULT_ISOL_THR }
-    }
+/// The scenario with defaults, for footprints of a range.
+pub fn default_mem_hog_tune(size_min: Bytes, size_max: Bytes) -> MemHogTune {
+    let MemHog { load, speed, .. } = default_mem_hog();
+    MemHogTune { load, speed, size_min, size_max, intvs: 10, isol_pct: Percentile::P05, isol_thr: DEFAULT_ISOL_THR }
 }
 
 impl ProtectionProperties {
@@ -139,7 +50,7 @@ impl ProtectionProperties {
         if !self.scenarios.is_empty() {
             return self.scenarios.clone();
         }
-        [1.0, 0.8].map(|load| Scenario::MemHog(MemHog { load, ..MemHog::default() })).to_vec()
+        [1.0, 0.8].map(|load| Scenario::MemHog(MemHog { load, ..default_mem_hog() })).to_vec()
     }
 }
 
@@ -181,7 +92,7 @@ fn read_scenario(mut group: GroupReader<'_>) -> Result<Scenario, Diagnostics> {
 }
 
 fn read_mem_hog(group: &mut GroupReader<'_>) -> MemHog {
-    let default = MemHog::default();
+    let default = default_mem_hog();
     MemHog {
         loops: group.take::<Count>("loops").map_or(default.loops, |count| count.0),
         load: take_load(group, default.load),
@@ -190,7 +101,7 @@ fn read_mem_hog(group: &mut GroupReader<'_>) -> MemHog {
 }
 
 fn read_mem_hog_tune(group: &mut GroupReader<'_>) -> MemHogTune {
-    let default = MemHogTune::between(Bytes(0), Bytes(0));
+    let default = default_mem_hog_tune(Bytes(0), Bytes(0));
     let is_given = group.has("size-min") && group.has("size-max");
     let (min, max): (Option<Bytes>, Option<Bytes>) = (group.take("size-min"), group.take("size-max"));
     if !is_given {
@@ -230,7 +141,7 @@ impl ProtectionProperties {
 }
 
 fn list_mem_hog(hog: &MemHog) -> Vec<Property> {
-    let default = MemHog::default();
+    let default = default_mem_hog();
     let properties = [
         Some(Property::new("scenario", MEM_HOG)),
         Property::unless("loops", hog.loops, default.loops),
@@ -241,7 +152,7 @@ fn list_mem_hog(hog: &MemHog) -> Vec<Property> {
 }
 
 fn list_mem_hog_tune(tune: &MemHogTune) -> Vec<Property> {
-    let default = MemHogTune::between(tune.size_min, tune.size_max);
+    let default = default_mem_hog_tune(tune.size_min, tune.size_max);
     let properties = [
         Some(Property::new("scenario", MEM_HOG_TUNE)),
         Property::unless("load", tune.load, default.load),

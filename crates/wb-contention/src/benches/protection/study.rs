@@ -1,11 +1,10 @@
 //! `protection`: isolation, latency impact and work conservation.
 
-use crate::PERCENTILES;
-use crate::answer::{HogAnswer, HogTuneAnswer, ScenarioAnswer};
-use crate::distribution::Distribution;
+use wb_results::contention::{HogAnswer, HogTuneAnswer, MemHog, MemHogTune, PERCENTILES, ScenarioAnswer};
+
+use crate::distribution;
 use crate::measurement::{MemHogMeasurement, MemHogTuneMeasurement};
 use crate::report::{HashdStats, IocostStats, Reports};
-use crate::spec::{MemHog, MemHogTune};
 use crate::stage::StageKey;
 use crate::study::{StudyError, StudySource, figures};
 
@@ -42,15 +41,15 @@ pub(crate) fn combined(
         seconds.add(source, stage, measurement)?;
     }
     let no_reports = || StudyError::NoReports { stage: measurements[0].0.clone(), what: "protection" };
-    let base = Distribution::new(&seconds.base_latencies, &[]).ok_or_else(no_reports)?;
+    let base = distribution::of_values(&seconds.base_latencies, &[]).ok_or_else(no_reports)?;
     let reports = figures::joined(seconds.reports);
     let vrate = figures::vrate(&reports);
     Ok(HogAnswer {
         base_rps: seconds.base_rps / measurements.len() as f64,
         base_latency: base.mean,
         base_latency_stdev: base.stdev,
-        isolation: Distribution::new(&seconds.isolation, &PERCENTILES).ok_or_else(no_reports)?,
-        latency_impact: Distribution::new(&seconds.impact, &PERCENTILES).ok_or_else(no_reports)?,
+        isolation: distribution::of_values(&seconds.isolation, &PERCENTILES).ok_or_else(no_reports)?,
+        latency_impact: distribution::of_values(&seconds.impact, &PERCENTILES).ok_or_else(no_reports)?,
         work_conservation: work_conservation(reports.seconds.iter().filter_map(|report| report.cost)),
         latency: figures::latencies(&reports),
         vrate: vrate.map(|vrate| (vrate.mean, vrate.stdev)),
@@ -79,7 +78,7 @@ impl HogSeconds {
         let base = source.read(stage, measurement.base_period)?;
         let latencies: Vec<f64> =
             base.seconds.iter().filter_map(|report| Some(report.hashd?.latency * SECOND)).collect();
-        let Some(base_latency) = Distribution::new(&latencies, &[]) else {
+        let Some(base_latency) = distribution::of_values(&latencies, &[]) else {
             return Err(StudyError::NoReports { stage: stage.clone(), what: "hashd without the hog" });
         };
         self.base_rps += measurement.base_rps;

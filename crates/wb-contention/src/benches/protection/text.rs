@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::PERCENTILES;
-use crate::answer::{HogAnswer, HogTuneAnswer, ProtectionAnswer, ScenarioAnswer};
-use crate::distribution::Distribution;
+use wb_results::contention::{
+    Distribution, HogAnswer, HogTuneAnswer, MemHogTune, PERCENTILES, ProtectionAnswer, ScenarioAnswer,
+};
+
 use crate::figures::{duration, percent, size, underlined};
 use crate::format::{Detail, latency};
-use crate::spec::MemHogTune;
 
 pub(crate) fn text(answer: &ProtectionAnswer, detail: Detail) -> String {
     let mut text = String::new();

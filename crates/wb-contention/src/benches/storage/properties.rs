@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_diagnostics::Diagnostics;
+use wb_results::contention::Bench;
 
-use crate::Bench;
 use crate::benches::hashd_params::{HashdParamsProperties, RequestProperties};
 use crate::spec::reader::{Group, GroupReader};
 use crate::spec::refuse_stages;

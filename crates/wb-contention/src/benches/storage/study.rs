@@ -1,9 +1,9 @@
 //! `storage`: the memory offloading factor.
 
 use wb_model::Bytes;
+use wb_results::contention::StorageAnswer;
 use wb_stats::Samples;
 
-use crate::answer::StorageAnswer;
 use crate::measurement::StorageMeasurement;
 use crate::stage::StageKey;
 use crate::study::{StudyError, StudySource, figures};

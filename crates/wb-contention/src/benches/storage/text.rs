@@ -1,8 +1,9 @@
 //! `storage`.
 
-use crate::answer::StorageAnswer;
+use wb_results::contention::{StorageAnswer, at_profile};
+
 use crate::figures::{percent, size};
-use crate::format::{Detail, at_profile, hashd, latency, resources};
+use crate::format::{Detail, hashd, latency, resources};
 use crate::spec::{FormatOptions, Statistics};
 
 pub(crate) fn text(answer: &StorageAnswer, detail: Detail, options: &FormatOptions) -> String {

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use wb_contention::{Bench, BenchSpec, machine};
+use wb_contention::{BenchSpec, machine};
 use wb_report::text::{Align, Style, Table};
+use wb_results::contention::Bench;
 use wb_session::contention::{Dependency, DependencyState, dependencies};
 use wb_session::program::runtime;
 use wb_sys::SysRoot;

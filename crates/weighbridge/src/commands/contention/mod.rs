@@ -16,9 +16,9 @@ pub(crate) use read::{BenchSelection, ReadTarget, unselected_folders};
 pub(crate) use run::{plan_sequence, run_sequence};
 pub(crate) use sequence_file::with_files;
 
-use wb_contention::Bench;
 use wb_diagnostics::suggest;
 use wb_plan::Catalog;
+use wb_results::contention::Bench;
 use wb_session::EventSink;
 use wb_session::definitions::registry_for;
 

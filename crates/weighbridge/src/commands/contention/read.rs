@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wb_contention::answer::Answer;
 use wb_contention::execute::{StudyRequest, read_results, solve_results, study_results};
 use wb_contention::format::{Detail, Times, format};
 use wb_contention::record::{SequenceHistory, read_history};
 use wb_contention::spec::{FormatOptions, FormatSpec, PdfFile, SelectedBench, Statistics};
-use wb_contention::stage::Instance;
-use wb_contention::{Bench, BenchResult};
 use wb_diagnostics::DiagnosticCollector;
 use wb_record::RunFolder;
+use wb_results::contention::{Answer, Bench, BenchResult, Instance};
 
 use crate::cli::OutputPath;
 use crate::commands::latest_run::resolve_run;

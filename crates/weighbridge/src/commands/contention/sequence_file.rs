@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use wb_contention::{Bench, BenchSpec, resctl_bench};
+use wb_contention::{BenchSpec, resctl_bench};
 use wb_diagnostics::DiagnosticCollector;
+use wb_results::contention::Bench;
 
 use crate::error::Error;
 

@@ -4,7 +4,7 @@
 //! the heights follow from linear least squares. Candidates for knots are midway between neighbouring points, and far
 //! enough apart. The knots with the smallest error are chosen; each further segment has to reduce the error by 2.5 %.
 
-use super::polyline::{Point, Polyline};
+use wb_results::contention::{Point, Polyline};
 
 /// The shape of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,21 +5,23 @@
 //! ramps, whose heights follow from least squares for given knots ([`fit()`]).
 
 mod fit;
-mod polyline;
 mod remarks;
 mod series;
 mod target;
 
 use std::collections::BTreeMap;
 
-use crate::answer::{Answer, BenchResult, QosAnswer, SolutionAnswer, TuneAnswer};
-use crate::spec::{IocostTuneProperties, Target};
-use crate::{Percentile, Series};
+use wb_results::contention::{
+    Answer, BenchResult, FittedSeries, LatencyKind, OverTime, Percentile, Point, QosAnswer, Series, SolutionAnswer,
+    Target, TuneAnswer,
+};
+
+use self::series::fitted;
+use crate::spec::IocostTuneProperties;
 
 pub use fit::{Shape, fit};
-pub use polyline::{Point, Polyline};
-pub use series::FittedSeries;
-pub use target::SolvedQos;
+pub(crate) use series::pooled;
+pub use series::unfitted;
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SolveError {
@@ -55,7 +57,7 @@ pub fn tune(result: &BenchResult, properties: &IocostTuneProperties) -> Result<T
 /// The series that properties require in addition to the ones that are always analysed.
 pub(crate) fn required_series(properties: &IocostTuneProperties) -> Vec<Series> {
     let mut required: Vec<Series> = properties.series.iter().copied().collect();
-    required.extend(properties.all_solutions().iter().flat_map(|solution| solution.target.series()));
+    required.extend(properties.all_solutions().iter().flat_map(|solution| series_of(solution.target)));
     required
 }
 
@@ -65,20 +67,20 @@ pub(crate) fn values(qos: &QosAnswer, series: Series) -> FittedSeries {
         let vrate = stage.change?.as_fixed_vrate()?;
         Some(Point { x: vrate, y: stage.found.as_ref().filter(|found| found.is_valid())?.value(series, qos.isol_pct)? })
     });
-    FittedSeries::unfitted(points.collect())
+    unfitted(points.collect())
 }
 
 /// Fits the series of an answer again, and computes solutions, from nothing but the answer.
 pub fn solve(mut answer: TuneAnswer, properties: &IocostTuneProperties) -> TuneAnswer {
-    let isolation = answer.series.get(&Series::Isol).map(|series| series.fitted(Series::Isol, None));
+    let isolation = answer.series.get(&Series::Isol).map(|values| fitted(values, Series::Isol, None));
     let limit = isolation.as_ref().and_then(|series| {
         let line = series.line.as_ref()?;
         // Where isolation is insufficient everywhere, nothing counts.
         let is_below = line.extremes().1 < answer.isol_thr;
         if is_below { Some(f64::NEG_INFINITY) } else { line.falls_below(answer.isol_thr) }
     });
-    for (series, fitted) in &mut answer.series {
-        *fitted = fitted.fitted(*series, limit);
+    for (series, values) in &mut answer.series {
+        *values = fitted(values, *series, limit);
     }
     let scale = (properties.scale_min * 100.0, properties.scale_max * 100.0);
     let solutions = properties.all_solutions().into_iter().map(|solution| {
@@ -90,18 +92,16 @@ pub fn solve(mut answer: TuneAnswer, properties: &IocostTuneProperties) -> TuneA
     answer
 }
 
-impl Target {
-    /// The series that it needs in addition to the ones that are always analysed.
-    fn series(self) -> Vec<Series> {
-        use crate::series::OverTime::Mean;
-        use crate::spec::LatencyKind::{Read, Write};
-        let latency = |kind, percentile: Option<Percentile>| Some(Series::Latency(kind, percentile?, Mean));
-        match self {
-            Self::Vrate { rpct, wpct, .. } => {
-                [latency(Read, rpct), latency(Write, wpct)].into_iter().flatten().collect()
-            }
-            Self::Latency { kind, percentile, .. } => vec![Series::Latency(kind, percentile, Mean)],
-            Self::MofMax | Self::AmofMax | Self::AmofMaxVrate | Self::Isolation | Self::IsolatedBandwidth => Vec::new(),
+/// The series that a target needs in addition to the ones that are always analysed.
+fn series_of(target: Target) -> Vec<Series> {
+    let latency = |kind, percentile: Option<Percentile>| Some(Series::Latency(kind, percentile?, OverTime::Mean));
+    match target {
+        Target::Vrate { rpct, wpct, .. } => {
+            [latency(LatencyKind::Read, rpct), latency(LatencyKind::Write, wpct)].into_iter().flatten().collect()
+        }
+        Target::Latency { kind, percentile, .. } => vec![Series::Latency(kind, percentile, OverTime::Mean)],
+        Target::MofMax | Target::AmofMax | Target::AmofMaxVrate | Target::Isolation | Target::IsolatedBandwidth => {
+            Vec::new()
         }
     }
 }

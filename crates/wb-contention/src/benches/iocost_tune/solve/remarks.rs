@@ -1,11 +1,8 @@
 //! Remarks about a device, from its series.
 
-use super::polyline::Polyline;
-use crate::answer::{SolutionAnswer, TuneAnswer};
+use wb_results::contention::{LatencyKind, OverTime, Percentile, Polyline, Series, SolutionAnswer, Target, TuneAnswer};
+
 use crate::figures;
-use crate::series::OverTime;
-use crate::spec::{LatencyKind, Target};
-use crate::{Percentile, Series};
 
 /// From this p99 in every hundredth second on, at any vrate, a device stalls; in nanoseconds.
 const STALL: f64 = 500e6;

@@ -1,74 +1,53 @@
-//! Series with their fitted lines.
+//! Fits lines to series.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
+use wb_results::contention::{FittedSeries, Point, Polyline, Series};
 use wb_stats::Samples;
 
 use super::fit::{Shape, error, fit};
-use super::polyline::{Point, Polyline};
-use crate::Series;
 
-/// Values over the vrate, and the line that is fitted to them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FittedSeries {
-    /// The values that the line is fitted to, by vrate.
-    pub points: Vec<Point>,
-    /// Values that it is not fitted to.
-    pub rejected: Vec<Point>,
-    /// The line; `None` without values.
-    pub line: Option<Polyline>,
-    /// The error of the line for all values: the root of the summed squares, by their number.
-    pub error: f64,
+/// Values without a line.
+pub fn unfitted(mut points: Vec<Point>) -> FittedSeries {
+    sort(&mut points);
+    FittedSeries { points, rejected: Vec::new(), line: None, error: 0.0 }
 }
 
-impl FittedSeries {
-    pub fn unfitted(mut points: Vec<Point>) -> Self {
-        sort(&mut points);
-        Self { points, rejected: Vec::new(), line: None, error: 0.0 }
-    }
+/// All values of two series, without a line.
+pub(crate) fn pooled(one: &FittedSeries, other: &FittedSeries) -> FittedSeries {
+    let all = [&one.points, &one.rejected, &other.points, &other.rejected];
+    unfitted(all.into_iter().flatten().copied().collect())
+}
 
-    /// All its values, and those of another, without a line.
-    pub fn pooled(&self, other: &Self) -> Self {
-        let all = [&self.points, &self.rejected, &other.points, &other.rejected];
-        Self::unfitted(all.into_iter().flatten().copied().collect())
+/// Fits the line again. `isolated_up_to` is the vrate beyond which isolation is insufficient: minus infinity if it
+/// is everywhere.
+pub(super) fn fitted(values: &FittedSeries, series: Series, isolated_up_to: Option<f64>) -> FittedSeries {
+    let mut points: Vec<Point> = [&values.points, &values.rejected].into_iter().flatten().copied().collect();
+    sort(&mut points);
+    let mut rejected = Vec::new();
+    let limit = isolated_up_to.filter(|_| needs_isolation(series));
+    if let Some(limit) = limit {
+        rejected.extend(points.extract_if(.., |point| point.x > limit));
     }
-
-    /// Fits the line again. `isolated_up_to` is the vrate beyond which isolation is insufficient: minus infinity if it
-    /// is everywhere.
-    pub(super) fn fitted(&self, series: Series, isolated_up_to: Option<f64>) -> Self {
-        let mut points: Vec<Point> = [&self.points, &self.rejected].into_iter().flatten().copied().collect();
-        sort(&mut points);
-        let mut rejected = Vec::new();
-        let limit = isolated_up_to.filter(|_| needs_isolation(series));
-        if let Some(limit) = limit {
-            rejected.extend(points.extract_if(.., |point| point.x > limit));
-        }
-        let shape = shape(series);
-        let mut line = fit(&points, shape);
-        if let (Some(limit), Some(fitted)) = (limit, &line) {
-            let first = fitted.range().0;
-            line = Some(fitted.with_range(first, limit.max(first)));
-        }
-        if let (true, Some(fitted)) = (has_outliers(series), &line) {
-            let (first, last) = fitted.range();
-            let outliers = outliers(&points, fitted);
-            let mut is_outlier = outliers.into_iter();
-            rejected.extend(points.extract_if(.., |_| is_outlier.next().unwrap_or(false)));
-            // Without the outliers the line may be shorter; it is still meant for the whole range.
-            line = fit(&points, shape).map(|line| line.with_range(first, last));
-        }
-        if is_share(series) {
-            line = line.map(|line| line.at_most(1.0));
-        }
-        sort(&mut rejected);
-        let error = line.as_ref().map_or(0.0, |line| error(points.iter().chain(&rejected), line));
-        Self { points, rejected, line, error }
+    let shape = shape(series);
+    let mut line = fit(&points, shape);
+    if let (Some(limit), Some(fitted)) = (limit, &line) {
+        let first = fitted.range().0;
+        line = Some(fitted.with_range(first, limit.max(first)));
     }
-
-    pub fn at(&self, vrate: f64) -> Option<f64> {
-        self.line.as_ref().map(|line| line.eval(vrate))
+    if let (true, Some(fitted)) = (has_outliers(series), &line) {
+        let (first, last) = fitted.range();
+        let outliers = outliers(&points, fitted);
+        let mut is_outlier = outliers.into_iter();
+        rejected.extend(points.extract_if(.., |_| is_outlier.next().unwrap_or(false)));
+        // Without the outliers the line may be shorter; it is still meant for the whole range.
+        line = fit(&points, shape).map(|line| line.with_range(first, last));
     }
+    if is_share(series) {
+        line = line.map(|line| line.at_most(1.0));
+    }
+    sort(&mut rejected);
+    let error = line.as_ref().map_or(0.0, |line| error(points.iter().chain(&rejected), line));
+    FittedSeries { points, rejected, line, error }
 }
 
 fn sort(points: &mut [Point]) {
@@ -110,15 +89,14 @@ fn outliers(points: &[Point], line: &Polyline) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
+    use wb_results::contention::{LatencyKind, OverTime, Percentile};
+
     use super::*;
-    use crate::Percentile;
-    use crate::series::OverTime;
-    use crate::spec::LatencyKind;
 
     const RLAT: Series = Series::Latency(LatencyKind::Read, Percentile::P99, OverTime::Mean);
 
     fn series(value: impl Fn(f64) -> f64) -> FittedSeries {
-        FittedSeries::unfitted((1..=20).map(|step| f64::from(step) * 5.0).map(|x| Point { x, y: value(x) }).collect())
+        unfitted((1..=20).map(|step| f64::from(step) * 5.0).map(|x| Point { x, y: value(x) }).collect())
     }
 
     #[test]
@@ -129,10 +107,10 @@ mod tests {
             75.0 => 0.0,
             _ => 400.0 + x + noise(x),
         };
-        let fitted = series(value).fitted(RLAT, None);
+        let fitted = fitted(&series(value), RLAT, None);
         assert_eq!(fitted.rejected, [Point { x: 50.0, y: 900.0 }, Point { x: 75.0, y: 0.0 }]);
         assert!((fitted.at(50.0).unwrap() - 450.0).abs() < 3.0, "{fitted:?}");
-        let again = fitted.fitted(RLAT, None);
+        let again = super::fitted(&fitted, RLAT, None);
         assert_eq!(again, fitted, "fitting again changes nothing");
     }
 
@@ -140,9 +118,7 @@ mod tests {
     fn no_line_of_a_share_is_above_1() {
         // Ever less isolation, in a range too short for several segments.
         let points = [(80.0, 1.0), (85.0, 1.0), (90.0, 0.95), (95.0, 0.8)].map(|(x, y)| Point { x, y });
-        let above = |series: Series| {
-            FittedSeries::unfitted(points.to_vec()).fitted(series, None).line.unwrap().extremes().1 > 1.0
-        };
+        let above = |series: Series| fitted(&unfitted(points.to_vec()), series, None).line.unwrap().extremes().1 > 1.0;
         assert!(above(Series::WorkCsv), "a line of other values may be above them");
         let shares = [Series::Isol, Series::IsolPct(Percentile::P50), Series::IsolMean];
         assert!(!shares.into_iter().any(above));
@@ -150,17 +126,17 @@ mod tests {
 
     #[test]
     fn a_protected_footprint_counts_only_where_isolation_is_sufficient() {
-        let fitted = series(|_| 1.3).fitted(Series::Amof, Some(62.0));
+        let fitted = fitted(&series(|_| 1.3), Series::Amof, Some(62.0));
         assert_eq!(fitted.points.len(), 12);
         assert_eq!(fitted.line.unwrap().range(), (5.0, 62.0));
-        assert_eq!(series(|_| 1.3).fitted(Series::Mof, Some(62.0)).points.len(), 20);
-        let nowhere = series(|_| 1.3).fitted(Series::Amof, Some(f64::NEG_INFINITY));
+        assert_eq!(super::fitted(&series(|_| 1.3), Series::Mof, Some(62.0)).points.len(), 20);
+        let nowhere = super::fitted(&series(|_| 1.3), Series::Amof, Some(f64::NEG_INFINITY));
         assert_eq!((nowhere.points.len(), nowhere.rejected.len(), nowhere.line), (0, 20, None));
     }
 
     #[test]
     fn pooled_series_have_all_values() {
-        let pooled = series(|_| 1.0).fitted(Series::Amof, Some(50.0)).pooled(&series(|_| 2.0));
+        let pooled = pooled(&fitted(&series(|_| 1.0), Series::Amof, Some(50.0)), &series(|_| 2.0));
         assert_eq!((pooled.points.len(), pooled.rejected.len()), (40, 0));
         assert!(pooled.points.is_sorted());
     }

@@ -1,37 +1,7 @@
 //! Solutions: the vrate that meets a target, and the settings of io.cost for it.
 
-use std::collections::BTreeMap;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::polyline::Polyline;
-use crate::answer::TuneAnswer;
-use crate::series::OverTime;
-use crate::spec::{LatencyKind, Target};
-use crate::{IocostModel, IocostQos, Percentile, Series};
-
-/// Settings of io.cost that meet a target, and what to expect of them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct SolvedQos {
-    /// The scaled model: with it, the highest vrate is 100 %.
-    pub model: IocostModel,
-    /// The quality of service.
-    pub qos: IocostQos,
-    /// By how much the model was scaled.
-    pub scale: f64,
-    /// Memory offloading factor (MOF).
-    pub mof: Option<f64>,
-    /// MOF of the footprint that can be protected (adjusted MOF).
-    pub amof: Option<f64>,
-    /// Difference between both.
-    pub amof_delta: Option<f64>,
-    /// Isolation at the percentile that protection is judged by.
-    pub isolation: Option<f64>,
-    /// Latencies, in nanoseconds.
-    pub latencies: BTreeMap<Series, f64>,
-}
+use wb_model::IocostQos;
+use wb_results::contention::{LatencyKind, OverTime, Percentile, Polyline, Series, SolvedQos, Target, TuneAnswer};
 
 /// In nanoseconds.
 const MICROSECOND: f64 = 1e3;

@@ -1,14 +1,19 @@
 //! Tests of solutions, with lines made by hand.
 
+use std::collections::BTreeMap;
+
+use wb_model::{IocostModel, IocostQos};
+use wb_results::contention::{
+    Bench, FittedSeries, IocostParameters, LatencyKind, Percentile, Point, Series, SolvedQos, TuneAnswer,
+};
+
 use super::*;
-use crate::parameters::IocostParameters;
-use crate::solve::{FittedSeries, Point, solve};
+use crate::solve::{solve, unfitted};
 use crate::spec::{BenchSpec, IocostTuneProperties};
-use crate::{Bench, IocostModel};
 
 /// Values at vrates of 5, 10, … 125.
 fn series(value: impl Fn(f64) -> f64) -> FittedSeries {
-    FittedSeries::unfitted((1..=25).map(|step| f64::from(step) * 5.0).map(|x| Point { x, y: value(x) }).collect())
+    unfitted((1..=25).map(|step| f64::from(step) * 5.0).map(|x| Point { x, y: value(x) }).collect())
 }
 
 /// A ramp from `low` at vrate `a` to `high` at `b`.
@@ -37,7 +42,7 @@ fn device() -> TuneAnswer {
         mem_profile: Some(16),
         isol_pct: Percentile::P05,
         isol_thr: 0.9,
-        qos_spec: BenchSpec::new(Bench::IocostQos),
+        qos_spec: BenchSpec::new(Bench::IocostQos).to_text(),
         series: all,
         solutions: Vec::new(),
         remarks: Vec::new(),
@@ -127,7 +132,7 @@ fn nothing_counts_where_isolation_is_insufficient_everywhere() {
 fn without_protection_nothing_is_isolated() {
     let mut device = device();
     for series in [Series::Amof, Series::AmofDelta, Series::Isol] {
-        device.series.insert(series, FittedSeries::unfitted(Vec::new()));
+        device.series.insert(series, unfitted(Vec::new()));
     }
     let answer = solve(device, &IocostTuneProperties::default());
     let names: Vec<&str> =
@@ -144,7 +149,7 @@ fn a_noisy_slope_moves_the_solution_onto_the_flat_part() {
         .iter()
         .zip(0..)
         .map(|(point, index)| Point { y: point.y + [0.15, 0.0, -0.15, 0.0][index % 4], ..*point });
-    let noisy = FittedSeries::unfitted(noisy.collect());
+    let noisy = unfitted(noisy.collect());
     let spec = BenchSpec::parse("iocost-tune::name=mof,mof=max").unwrap();
     let crate::spec::Properties::IocostTune(properties) = spec.properties else { panic!("expected iocost-tune") };
     device.series.insert(Series::Mof, noisy);

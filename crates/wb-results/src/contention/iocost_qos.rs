@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{HogAnswer, HogTuneAnswer, IoLatencies, StorageAnswer};
-use crate::distribution::Distribution;
-use crate::parameters::IocostParameters;
-use crate::{Percentile, QosOverride, Series};
+use super::{
+    Distribution, HogAnswer, HogTuneAnswer, IoLatencies, IocostParameters, Percentile, QosOverride, Series,
+    StorageAnswer,
+};
 
 /// Part of the seconds in which the vrate may be outside its bounds: it takes the kernel a moment to apply them.
 const VRATE_OUTSIDE_MAX: f64 = 0.1;

@@ -4,9 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Bytes;
 
-use super::properties::{MemHog, MemHogTune};
-use crate::answer::IoLatencies;
-use crate::distribution::Distribution;
+use super::{Distribution, IoLatencies, MemHog, MemHogTune};
 
 /// Scenarios of protection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,9 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answer::{IoLatencies, IoRates, ResourceUse};
-use crate::parameters::HashdParameters;
-use crate::system::MemoryProfile;
+use super::{HashdParameters, IoLatencies, IoRates, MemoryProfile, ResourceUse};
 
 /// The footprint that a device supports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

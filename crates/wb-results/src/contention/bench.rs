@@ -1,4 +1,4 @@
-//! The benches.
+//! Contention benches and their versions.
 
 use std::fmt;
 
@@ -72,5 +72,20 @@ impl Bench {
 impl fmt::Display for Bench {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+/// Versions of the program, as far as they matter for results, and of a bench.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Versions {
+    /// Major and minor version of the program.
+    pub program: String,
+    /// See [`Bench::version`].
+    pub bench: u32,
+}
+
+impl fmt::Display for Versions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (bench version {})", self.program, self.bench)
     }
 }

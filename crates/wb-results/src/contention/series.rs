@@ -6,8 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::LatencyKind;
-use crate::{LATENCY_PERCENTILES, PERCENTILES, Percentile, TIME_PERCENTILES};
+use super::{LATENCY_PERCENTILES, LatencyKind, PERCENTILES, Percentile, TIME_PERCENTILES};
 
 /// A figure of each stage of `iocost-qos`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

@@ -5,11 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::properties::Solution;
-use super::solve::{FittedSeries, SolvedQos};
-use crate::parameters::IocostParameters;
-use crate::spec::BenchSpec;
-use crate::{Percentile, Series};
+use super::{FittedSeries, IocostParameters, Percentile, Series, Solution, SolvedQos, SpecText, at_profile};
 
 /// Solutions from the results of `iocost-qos`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +20,7 @@ pub struct TuneAnswer {
     /// What it has to reach.
     pub isol_thr: f64,
     /// The specification of the `iocost-qos`, for `merge`.
-    pub qos_spec: BenchSpec,
+    pub qos_spec: SpecText,
     /// The series over the vrate.
     pub series: BTreeMap<Series, FittedSeries>,
     /// The solutions, in order.
@@ -41,4 +37,18 @@ pub struct SolutionAnswer {
     pub solution: Solution,
     /// The settings; `None` if there are none.
     pub solved: Option<SolvedQos>,
+}
+
+impl TuneAnswer {
+    /// The name of a series in tables and charts: `MOF@16`, `isol-01`.
+    pub fn series_label(&self, series: Series) -> String {
+        let profile = at_profile(self.mem_profile);
+        match series {
+            Series::Mof => format!("MOF{profile}"),
+            Series::Amof => format!("aMOF{profile}"),
+            Series::AmofDelta => format!("aMOF-delta{profile}"),
+            Series::Isol => format!("isol-{}", self.isol_pct),
+            other => other.to_string(),
+        }
+    }
 }
