@@ -197,11 +197,12 @@ mod tests {
     #[test]
     fn a_descriptor_that_cannot_be_received_is_an_error_of_the_limit() {
         let (near, far) = UnixStream::pair().expect("a pair of sockets");
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(9))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let both = [near.as_fd(), near.as_fd()];
-        ancillary.push(SendAncillaryMessage::ScmRights(&both));
-        sendmsg(&near, &[IoSlice::new(b"{}")], &mut ancillary, SendFlags::NOSIGNAL).expect("sent");
+        // By its alignment, room for one has room for a few.
+        let descriptors = [near.as_fd(); 9];
+        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        sendmsg(&near, &[IoSlice::new(b"{}\n")], &mut ancillary, SendFlags::NOSIGNAL).expect("sent");
         let error = HandoverReceiver::new(far).receive::<String>().expect_err("there is room for one");
         assert_eq!(error.raw_os_error(), Some(Errno::MFILE.raw_os_error()));
     }
