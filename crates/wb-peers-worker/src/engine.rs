@@ -99,12 +99,12 @@ pub(super) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) 
         "connect",
         &rest.next().map(|connect| connect.seconds).into_iter().collect::<Vec<_>>(),
     );
-    let (mut sent, mut received) = (0, 0);
+    let (mut sent, mut received) = (0_u64, 0_u64);
     for run in cell.scenario_runs() {
         let name = run.scenario.name();
-        let (send, receive) = run.sizes();
-        sent += send * u64::from(run.iterations);
-        received += receive * u64::from(run.iterations);
+        let (send, receive) = run.total_sizes();
+        sent = sent.saturating_add(send);
+        received = received.saturating_add(receive);
         if run.scenario == Scenario::Latency {
             let Some(latency) = rest.next().and_then(|transaction| transaction.latency.as_ref()) else {
                 measurement.reject(Gate::Output, format!("{name}: not in the result"));

@@ -193,6 +193,13 @@ impl ScenarioRun {
         }
     }
 
+    /// Bytes of all iterations, sent and received.
+    pub(super) fn total_sizes(&self) -> (u64, u64) {
+        let (send, receive) = self.sizes();
+        let iterations = u64::from(self.iterations);
+        (send.saturating_mul(iterations), receive.saturating_mul(iterations))
+    }
+
     /// Bytes of an iteration, in both directions; 0 if the time ends it.
     pub(super) fn bytes(&self) -> u64 {
         let (send, receive) = self.sizes();
@@ -298,6 +305,14 @@ mod tests {
     fn parameters_that_select_are_declared() {
         let declared: Vec<String> = Param::from_schema::<PeersParams>().into_iter().map(|param| param.name).collect();
         assert!(SELECTION_PARAMS.iter().all(|name| declared.iter().any(|declared| declared == name)), "{declared:?}");
+    }
+
+    // The product ended the program.
+    #[test]
+    fn sizes_of_all_iterations_saturate() {
+        let amount = Amount::Bytes { send: u64::MAX / 2, receive: 1 };
+        let run = ScenarioRun { scenario: Scenario::Upload, amount, iterations: 3 };
+        assert_eq!(run.total_sizes(), (u64::MAX, 3));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(crate) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) 
     let traffic: Traffic = artefacts.json(&traffic_name(SUITE_PROCESS))?;
     let process: ProcessRecord = artefacts.json(&format!("{SUITE_PROCESS}.process.json"))?;
     let mut measurement = Measurement::default();
-    let (mut seconds, mut sent, mut received) = (0.0, 0, 0);
+    let (mut seconds, mut sent, mut received) = (0.0, 0_u64, 0_u64);
     for run in cell.scenario_runs() {
         let name = run.scenario.name();
         let statistics = match run.scenario {
@@ -35,9 +35,9 @@ pub(crate) fn study(cell: &PeersCell, artefacts: &Artefacts, ceiling: &Ceiling) 
             Scenario::Custom { .. } => continue,
         };
         let Some(figures) = figures(&mut measurement, name, &run, statistics.as_ref()) else { continue };
-        let (send, receive) = run.sizes();
-        sent += send * u64::from(run.iterations);
-        received += receive * u64::from(run.iterations);
+        let (send, receive) = run.total_sizes();
+        sent = sent.saturating_add(send);
+        received = received.saturating_add(receive);
         if run.scenario == Scenario::Latency {
             let durations: Vec<f64> = figures.iter().map(|milliseconds| milliseconds / 1e3).collect();
             seconds += durations.iter().sum::<f64>();
