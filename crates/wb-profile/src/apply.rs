@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use wb_agent::{Fault, RevertedChange, Scratch, TeardownGroup, TeardownReport, Worker, WorkerError};
 use wb_fleet::{Address, ConnectOptions, HostParams, Program};
 use wb_knobs::KnobSet;
-use wb_knobs::tune::KnobResult;
+use wb_knobs::knobs::smt::Smt;
+use wb_knobs::tune::{KnobResult, KnobSetting};
 use wb_model::{ProfileName, WorkerName};
 use wb_sys::undo::{ManagedResource, RevertOutcome};
 use wb_sys::user_folders;
@@ -138,12 +139,11 @@ async fn make_changes(
 ) -> Result<(Vec<KnobResult>, Option<guest::RunningGuests>), ProfileErrorKind> {
     let profile = &named.profile;
     let mut knobs = match one_thread_per_core(context).await? {
-        Some((knob, value)) => context.group.tune(BTreeMap::from([(knob, value)])).await?.0,
+        Some(setting) => context.group.tune(vec![setting]).await?.0,
         None => Vec::new(),
     };
     for set in profile.sets.iter().filter_map(|name| sets.iter().find(|set| set.name == *name)) {
-        let targets = set.knobs.iter().map(|target| (target.key(), target.value.clone())).collect();
-        knobs.extend(context.group.tune_best_effort(targets).await?.0);
+        knobs.extend(context.group.tune_best_effort(last_by_key(set.knobs.iter().cloned())).await?.0);
     }
     for file in &profile.files {
         context.group.apply_change(file.resource(), Some(file.text.clone())).await?;
@@ -153,7 +153,7 @@ async fn make_changes(
         require_applied(paired, context).await?;
     }
     if !profile.knobs.is_empty() {
-        knobs.extend(context.group.tune(profile_knobs(profile).collect()).await?.0);
+        knobs.extend(context.group.tune(profile.knob_settings().collect()).await?.0);
     }
     let running = match &profile.guests {
         None => None,
@@ -166,23 +166,24 @@ async fn make_changes(
 pub(crate) async fn required_knobs(
     profile: &Profile,
     context: &HostContext<'_>,
-) -> Result<BTreeMap<String, String>, ProfileErrorKind> {
-    Ok(one_thread_per_core(context).await?.into_iter().chain(profile_knobs(profile)).collect())
+) -> Result<Vec<KnobSetting>, ProfileErrorKind> {
+    Ok(last_by_key(one_thread_per_core(context).await?.into_iter().chain(profile.knob_settings())))
 }
 
-fn profile_knobs(profile: &Profile) -> impl Iterator<Item = (String, String)> {
-    profile.knobs.iter().map(|(name, value)| (name.clone(), value.to_string()))
+/// The last setting of each key, in the order of keys.
+fn last_by_key(settings: impl Iterator<Item = KnobSetting>) -> Vec<KnobSetting> {
+    settings.map(|setting| (setting.key(), setting)).collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
 /// The knob setting that leaves one thread per core, if the host's parameters say `disable-smt` and SMT is on. It is
 /// set before CPUs are counted.
-async fn one_thread_per_core(context: &HostContext<'_>) -> Result<Option<(String, String)>, ProfileErrorKind> {
+async fn one_thread_per_core(context: &HostContext<'_>) -> Result<Option<KnobSetting>, ProfileErrorKind> {
     if context.params.disable_smt != Some(true) {
         return Ok(None);
     }
     let facts = context.group.worker().facts().await?;
     let is_disabled = facts.one_cpu_per_core().len() == facts.cpus.len();
-    Ok((!is_disabled).then(|| ("smt".to_owned(), "off".to_owned())))
+    Ok((!is_disabled).then(|| KnobSetting::of(&Smt, None, "off")))
 }
 
 /// Requires that a command had its effect, which its exit status alone does not prove.

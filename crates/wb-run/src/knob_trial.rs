@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_agent::{Worker, WorkerError};
+use wb_knobs::tune::KnobSetting;
 use wb_model::WorkerName;
 use wb_plan::Plan;
 use wb_record::History;
@@ -11,9 +12,6 @@ use wb_test::TestCell;
 
 use crate::RunError;
 use crate::worker_pool::WorkerPool;
-
-/// Values by knob (`NAME` or `NAME@TARGET`).
-type Combination = BTreeMap<String, String>;
 
 /// Marks as unsupported the cells whose knobs cannot be set. Each combination is tried once on each worker, and only for
 /// cells without attempts: the knobs of others could be set. A lost worker is no error here, because its cells report
@@ -24,7 +22,7 @@ pub(crate) async fn try_knobs(
     pool: &WorkerPool,
     history: &History,
 ) -> Result<(), RunError> {
-    let mut tried: BTreeMap<(WorkerName, Combination), Option<String>> = BTreeMap::new();
+    let mut tried: BTreeMap<(WorkerName, Vec<KnobSetting>), Option<String>> = BTreeMap::new();
     for (cell, test_cell) in plan.cells.iter_mut().zip(test_cells) {
         let knobs = &test_cell.shared_params().knobs;
         if knobs.is_empty() || cell.unsupported.is_some() || !history.attempts(&cell.id).is_empty() {
@@ -48,10 +46,10 @@ pub(crate) async fn try_knobs(
 }
 
 /// Sets knobs and reverts them; returns why one of them could not be set.
-async fn find_refusal(worker: &Worker, knobs: &Combination) -> Result<Option<String>, RunError> {
+async fn find_refusal(worker: &Worker, knobs: &[KnobSetting]) -> Result<Option<String>, RunError> {
     let tried = async {
         let group = worker.new_group().await?;
-        let report = group.tune_best_effort(knobs.clone()).await;
+        let report = group.tune_best_effort(knobs.to_vec()).await;
         // A change that could not be reverted stays in the undo log, and makes the first attempt fail.
         let _ = group.teardown().await?;
         report
@@ -64,8 +62,8 @@ async fn find_refusal(worker: &Worker, knobs: &Combination) -> Result<Option<Str
     };
     let refused = results.iter().find_map(|result| Some((result, result.outcome.reason()?)));
     Ok(refused.map(|(result, reason)| {
-        let is_other = |key: &&String| key.split('@').next() != Some(result.knob.as_str());
-        let others: Vec<String> = knobs.keys().filter(is_other).map(|key| format!("{key}={}", knobs[key])).collect();
+        let others = knobs.iter().filter(|setting| setting.knob != result.knob);
+        let others: Vec<String> = others.map(|setting| format!("{}={}", setting.key(), setting.value)).collect();
         let together =
             if others.is_empty() { String::new() } else { format!(" together with {}", others.join(" and ")) };
         format!(
