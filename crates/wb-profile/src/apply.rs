@@ -66,7 +66,7 @@ pub struct AppliedProfile {
 
 /// A host with a profile applied. Dropping this reverts the host too, but without the report of [`Self::revert`].
 pub struct ActiveProfile {
-    pub standing: AppliedProfile,
+    pub applied: AppliedProfile,
     /// The workers of its guests; if empty, the host itself measures.
     guests: Vec<Worker>,
     /// Paths of their console files on the host.
@@ -92,7 +92,7 @@ pub async fn apply(
             };
             let (guests, records, consoles): (Vec<Worker>, Vec<GuestRecord>, Vec<String>) =
                 guests.into_iter().collect();
-            let standing = AppliedProfile {
+            let applied = AppliedProfile {
                 name: named.name.clone(),
                 profile: named.profile.without_secrets(),
                 host: host.worker.name().clone(),
@@ -100,7 +100,7 @@ pub async fn apply(
                 knobs,
                 guests: records,
             };
-            Ok(ActiveProfile { standing, guests, consoles, group, guest_files })
+            Ok(ActiveProfile { applied, guests, consoles, group, guest_files })
         }
         Err(reason) => {
             for problem in cleanup_problems(group.teardown().await) {
@@ -213,7 +213,7 @@ fn command_resource(paired: &ReversibleCommand) -> ManagedResource {
 impl ActiveProfile {
     pub async fn consoles(&self) -> Vec<(WorkerName, Vec<u8>)> {
         let mut all = Vec::new();
-        for (guest, path) in self.standing.guests.iter().zip(&self.consoles) {
+        for (guest, path) in self.applied.guests.iter().zip(&self.consoles) {
             all.push((guest.name.clone(), guest::console(self.group.worker(), path).await));
         }
         all
@@ -221,14 +221,14 @@ impl ActiveProfile {
 
     /// The guests, each with its record and the path of its console on the host.
     pub fn guests(&self) -> impl Iterator<Item = (&Worker, &GuestRecord, &str)> {
-        let records = self.standing.guests.iter().zip(&self.consoles);
+        let records = self.applied.guests.iter().zip(&self.consoles);
         self.guests.iter().zip(records).map(|(guest, (record, console))| (guest, record, console.as_str()))
     }
 
     /// Restores the host; returns the result of each change, the last one first. What cannot be restored stays in the
     /// host's undo log, and the next agent there tries again.
     pub async fn revert(self) -> Result<Vec<RevertedChange>, ProfileError> {
-        let Self { standing, guests, consoles: _, group, guest_files } = self;
+        let Self { applied, guests, consoles: _, group, guest_files } = self;
         let host = group.worker().name().clone();
         for guest in guests {
             // A guest that no longer responds is stopped by the teardown.
@@ -242,7 +242,7 @@ impl ActiveProfile {
             // The next start removes the keys.
             let _ = keys.close().await;
         }
-        let failed = |kind| ProfileError::new(&standing.name, &host, kind);
+        let failed = |kind| ProfileError::new(&applied.name, &host, kind);
         match teardown {
             // A process that hangs in the kernel holds no change: the host is restored. A profile has no cleanup
             // commands.

@@ -106,7 +106,7 @@ impl Knob for NodeHugePagePool {
 
 fn quiet(value: &KnobValue) -> Assessment {
     match value {
-        KnobValue::Number(0) => Assessment::Yes,
+        KnobValue::Number(0) => Assessment::Quiet,
         _ => Assessment::Unknown { reason: "steady, but tests that do not use such pages have less memory" },
     }
 }

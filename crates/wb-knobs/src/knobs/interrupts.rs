@@ -45,7 +45,7 @@ impl Knob for IrqAffinity {
             KnobValue::Choice(cpus) if cpu_list::parse(cpus).is_some_and(|cpus| cpus.len() > 1) => {
                 Assessment::Unknown { reason: "it may be delivered to a measured CPU" }
             }
-            KnobValue::Choice(_) => Assessment::Yes,
+            KnobValue::Choice(_) => Assessment::Quiet,
             _ => Assessment::UNEXPECTED_VALUE,
         }
     }
