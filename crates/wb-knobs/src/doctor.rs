@@ -89,7 +89,7 @@ fn remedies(root: &SysRoot) -> Vec<String> {
 fn remedy(knob: &dyn Knob, root: &SysRoot, value: &str) -> Vec<String> {
     let is_noisy = |target: &KnobTarget| {
         let state = knob.read(root, target);
-        state.is_ok_and(|state| matches!(knob.assess(&state), Assessment::No { .. }))
+        state.is_ok_and(|state| matches!(knob.assess(&state), Assessment::Noisy { .. }))
     };
     let can_be_set = |target: &KnobTarget| {
         let compared = knob.writes(root, target, value).and_then(|writes| compare(root, &writes));
@@ -154,8 +154,8 @@ fn examine(knob: &dyn Knob, root: &SysRoot) -> Vec<Finding> {
 fn state(knob: &dyn Knob, root: &SysRoot, target: KnobTarget) -> TargetGroup {
     let (state, verdict, advice) = match knob.read(root, &target) {
         Ok(value) => match knob.assess(&value) {
-            Assessment::Yes => (value.to_string(), NoiseVerdict::NoNoise, None),
-            Assessment::No { advice } => (value.to_string(), NoiseVerdict::Noisy, Some(advice)),
+            Assessment::Quiet => (value.to_string(), NoiseVerdict::NoNoise, None),
+            Assessment::Noisy { advice } => (value.to_string(), NoiseVerdict::Noisy, Some(advice)),
             Assessment::Unknown { reason } => {
                 (value.to_string(), NoiseVerdict::Unknown { reason: reason.to_owned() }, None)
             }

@@ -23,7 +23,7 @@ pub trait Knob: Sync {
         target::system(sys)
     }
     fn read(&self, sys: &SysRoot, target: &KnobTarget) -> Result<KnobValue, Unsupported>;
-    /// Assesses whether a value is quiet.
+    /// Assesses whether a value adds noise.
     fn assess(&self, value: &KnobValue) -> Assessment;
     /// The writes that set it to a value as users write it: `128k`, `off`, `1200-2000`.
     fn writes(&self, sys: &SysRoot, target: &KnobTarget, value: &str) -> KnobWrites;
@@ -131,17 +131,17 @@ impl fmt::Display for KnobValue {
     }
 }
 
-/// Whether a value is quiet: it adds no noise (`Yes`), adds noise (`No`) or may add noise (`Unknown`).
+/// Whether a value adds noise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Assessment {
-    Yes,
-    No { advice: &'static str },
+    Quiet,
+    Noisy { advice: &'static str },
     Unknown { reason: &'static str },
 }
 
 impl Assessment {
-    pub(crate) fn when(condition: bool, advice: &'static str) -> Self {
-        if condition { Self::Yes } else { Self::No { advice } }
+    pub(crate) fn quiet_if(condition: bool, advice: &'static str) -> Self {
+        if condition { Self::Quiet } else { Self::Noisy { advice } }
     }
 
     pub(crate) const UNEXPECTED_VALUE: Self = Self::Unknown { reason: "unexpected type of value" };

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use wb_agent::{Fault, RevertedChange, Scratch, TeardownGroup, TeardownReport, Worker, WorkerError};
 use wb_fleet::{Address, ConnectOptions, HostParams, Program};
 use wb_knobs::KnobSet;
-use wb_knobs::tune::KnobResult;
+use wb_knobs::knobs::smt::Smt;
+use wb_knobs::tune::{KnobResult, KnobSetting};
 use wb_model::{ProfileName, WorkerName};
 use wb_sys::undo::{ManagedResource, RevertOutcome};
 use wb_sys::user_folders;
@@ -65,7 +66,7 @@ pub struct AppliedProfile {
 
 /// A host with a profile applied. Dropping this reverts the host too, but without the report of [`Self::revert`].
 pub struct ActiveProfile {
-    pub standing: AppliedProfile,
+    pub applied: AppliedProfile,
     /// The workers of its guests; if empty, the host itself measures.
     guests: Vec<Worker>,
     /// Paths of their console files on the host.
@@ -91,7 +92,7 @@ pub async fn apply(
             };
             let (guests, records, consoles): (Vec<Worker>, Vec<GuestRecord>, Vec<String>) =
                 guests.into_iter().collect();
-            let standing = AppliedProfile {
+            let applied = AppliedProfile {
                 name: named.name.clone(),
                 profile: named.profile.without_secrets(),
                 host: host.worker.name().clone(),
@@ -99,7 +100,7 @@ pub async fn apply(
                 knobs,
                 guests: records,
             };
-            Ok(ActiveProfile { standing, guests, consoles, group, guest_files })
+            Ok(ActiveProfile { applied, guests, consoles, group, guest_files })
         }
         Err(reason) => {
             for problem in cleanup_problems(group.teardown().await) {
@@ -138,12 +139,11 @@ async fn make_changes(
 ) -> Result<(Vec<KnobResult>, Option<guest::RunningGuests>), ProfileErrorKind> {
     let profile = &named.profile;
     let mut knobs = match one_thread_per_core(context).await? {
-        Some((knob, value)) => context.group.tune(BTreeMap::from([(knob, value)])).await?.0,
+        Some(setting) => context.group.tune(vec![setting]).await?.0,
         None => Vec::new(),
     };
     for set in profile.sets.iter().filter_map(|name| sets.iter().find(|set| set.name == *name)) {
-        let targets = set.knobs.iter().map(|target| (target.key(), target.value.clone())).collect();
-        knobs.extend(context.group.tune_best_effort(targets).await?.0);
+        knobs.extend(context.group.tune_best_effort(last_by_key(set.knobs.iter().cloned())).await?.0);
     }
     for file in &profile.files {
         context.group.apply_change(file.resource(), Some(file.text.clone())).await?;
@@ -153,7 +153,7 @@ async fn make_changes(
         require_applied(paired, context).await?;
     }
     if !profile.knobs.is_empty() {
-        knobs.extend(context.group.tune(profile_knobs(profile).collect()).await?.0);
+        knobs.extend(context.group.tune(profile.knob_settings().collect()).await?.0);
     }
     let running = match &profile.guests {
         None => None,
@@ -166,23 +166,24 @@ async fn make_changes(
 pub(crate) async fn required_knobs(
     profile: &Profile,
     context: &HostContext<'_>,
-) -> Result<BTreeMap<String, String>, ProfileErrorKind> {
-    Ok(one_thread_per_core(context).await?.into_iter().chain(profile_knobs(profile)).collect())
+) -> Result<Vec<KnobSetting>, ProfileErrorKind> {
+    Ok(last_by_key(one_thread_per_core(context).await?.into_iter().chain(profile.knob_settings())))
 }
 
-fn profile_knobs(profile: &Profile) -> impl Iterator<Item = (String, String)> {
-    profile.knobs.iter().map(|(name, value)| (name.clone(), value.to_string()))
+/// The last setting of each key, in the order of keys.
+fn last_by_key(settings: impl Iterator<Item = KnobSetting>) -> Vec<KnobSetting> {
+    settings.map(|setting| (setting.key(), setting)).collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
 /// The knob setting that leaves one thread per core, if the host's parameters say `disable-smt` and SMT is on. It is
 /// set before CPUs are counted.
-async fn one_thread_per_core(context: &HostContext<'_>) -> Result<Option<(String, String)>, ProfileErrorKind> {
+async fn one_thread_per_core(context: &HostContext<'_>) -> Result<Option<KnobSetting>, ProfileErrorKind> {
     if context.params.disable_smt != Some(true) {
         return Ok(None);
     }
     let facts = context.group.worker().facts().await?;
     let is_disabled = facts.one_cpu_per_core().len() == facts.cpus.len();
-    Ok((!is_disabled).then(|| ("smt".to_owned(), "off".to_owned())))
+    Ok((!is_disabled).then(|| KnobSetting::of(&Smt, None, "off")))
 }
 
 /// Requires that a command had its effect, which its exit status alone does not prove.
@@ -212,7 +213,7 @@ fn command_resource(paired: &ReversibleCommand) -> ManagedResource {
 impl ActiveProfile {
     pub async fn consoles(&self) -> Vec<(WorkerName, Vec<u8>)> {
         let mut all = Vec::new();
-        for (guest, path) in self.standing.guests.iter().zip(&self.consoles) {
+        for (guest, path) in self.applied.guests.iter().zip(&self.consoles) {
             all.push((guest.name.clone(), guest::console(self.group.worker(), path).await));
         }
         all
@@ -220,14 +221,14 @@ impl ActiveProfile {
 
     /// The guests, each with its record and the path of its console on the host.
     pub fn guests(&self) -> impl Iterator<Item = (&Worker, &GuestRecord, &str)> {
-        let records = self.standing.guests.iter().zip(&self.consoles);
+        let records = self.applied.guests.iter().zip(&self.consoles);
         self.guests.iter().zip(records).map(|(guest, (record, console))| (guest, record, console.as_str()))
     }
 
     /// Restores the host; returns the result of each change, the last one first. What cannot be restored stays in the
     /// host's undo log, and the next agent there tries again.
     pub async fn revert(self) -> Result<Vec<RevertedChange>, ProfileError> {
-        let Self { standing, guests, consoles: _, group, guest_files } = self;
+        let Self { applied, guests, consoles: _, group, guest_files } = self;
         let host = group.worker().name().clone();
         for guest in guests {
             // A guest that no longer responds is stopped by the teardown.
@@ -241,7 +242,7 @@ impl ActiveProfile {
             // The next start removes the keys.
             let _ = keys.close().await;
         }
-        let failed = |kind| ProfileError::new(&standing.name, &host, kind);
+        let failed = |kind| ProfileError::new(&applied.name, &host, kind);
         match teardown {
             // A process that hangs in the kernel holds no change: the host is restored. A profile has no cleanup
             // commands.

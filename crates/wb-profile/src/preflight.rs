@@ -1,9 +1,7 @@
 //! Checks whether a profile can be applied to a host, before anything is changed.
 
-use std::collections::BTreeMap;
-
 use wb_agent::{Fault, TeardownGroup, WorkerError};
-use wb_knobs::tune::KnobRefusal;
+use wb_knobs::tune::{KnobRefusal, KnobSetting};
 use wb_model::{ProfileName, WorkerName};
 
 use crate::apply::{ApplyContext, ProfileHost, required_knobs};
@@ -82,16 +80,15 @@ fn requires_root(profile: &Profile) -> bool {
 /// applied before knobs and may add some: then nothing can be checked yet.
 async fn check_knobs(
     profile: &Profile,
-    knobs: BTreeMap<String, String>,
+    knobs: Vec<KnobSetting>,
     context: &HostContext<'_>,
 ) -> Result<Vec<ProfileErrorKind>, ProfileErrorKind> {
     if !profile.commands.is_empty() || !profile.kernel_arguments.is_empty() {
         return Ok(Vec::new());
     }
-    let refused = context.group.worker().check_knobs(knobs.clone()).await?;
-    let error = |(knob, KnobRefusal { reason, is_unknown_value }): (String, KnobRefusal)| {
-        let value = knobs.get(&knob).cloned().unwrap_or_default();
-        ProfileErrorKind::Knob { knob, value, reason, is_unknown_value }
+    let refused = context.group.worker().check_knobs(knobs).await?;
+    let error = |(setting, KnobRefusal { reason, is_unknown_value }): (KnobSetting, KnobRefusal)| {
+        ProfileErrorKind::Knob { knob: setting.key(), value: setting.value, reason, is_unknown_value }
     };
     Ok(refused.into_iter().map(error).collect())
 }

@@ -89,6 +89,12 @@ impl Profile {
             .or_else(|| argument().map(ProfileFault::from))
     }
 
+    /// The settings of its own knobs, by the names in the profile.
+    pub(crate) fn knob_settings(&self) -> impl Iterator<Item = KnobSetting> {
+        // The knobs of profiles are checked when they are read.
+        self.knobs.iter().map(|(key, value)| KnobSetting::from_checked_key(key, value.to_string()))
+    }
+
     /// The first knob that does not exist, or has a value that no machine accepts.
     fn invalid_knob(&self) -> Option<ProfileFault> {
         self.knobs.iter().find_map(|(key, value)| {

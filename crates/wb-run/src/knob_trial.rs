@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_agent::{Worker, WorkerError};
+use wb_knobs::tune::KnobSetting;
 use wb_model::WorkerName;
 use wb_plan::Plan;
 use wb_record::History;
@@ -11,9 +12,6 @@ use wb_test::TestCell;
 
 use crate::RunError;
 use crate::worker_pool::WorkerPool;
-
-/// Values by knob (`NAME` or `NAME@TARGET`).
-type Combination = BTreeMap<String, String>;
 
 /// Marks as unsupported the cells whose knobs cannot be set. Each combination is tried once on each worker, and only for
 /// cells without attempts: the knobs of others could be set. A lost worker is no error here, because its cells report
@@ -24,7 +22,7 @@ pub(crate) async fn try_knobs(
     pool: &WorkerPool,
     history: &History,
 ) -> Result<(), RunError> {
-    let mut tried: BTreeMap<(WorkerName, Combination), Option<String>> = BTreeMap::new();
+    let mut tried: BTreeMap<(WorkerName, Vec<KnobSetting>), Option<String>> = BTreeMap::new();
     for (cell, test_cell) in plan.cells.iter_mut().zip(test_cells) {
         let knobs = &test_cell.shared_params().knobs;
         if knobs.is_empty() || cell.unsupported.is_some() || !history.attempts(&cell.id).is_empty() {
@@ -47,11 +45,33 @@ pub(crate) async fn try_knobs(
     Ok(())
 }
 
-/// Sets knobs and reverts them; returns why one of them could not be set.
-async fn find_refusal(worker: &Worker, knobs: &Combination) -> Result<Option<String>, RunError> {
+/// Sets knobs and reverts them; returns why one of them could not be set: with the others, if it can be set without them.
+async fn find_refusal(worker: &Worker, knobs: &[KnobSetting]) -> Result<Option<String>, RunError> {
+    let Some(refused) = first_refused(worker, knobs).await? else { return Ok(None) };
+    let (own, others): (Vec<KnobSetting>, Vec<KnobSetting>) =
+        knobs.iter().cloned().partition(|setting| setting.knob == refused.knob);
+    let alone = if others.is_empty() { None } else { first_refused(worker, &own).await? };
+    let others: Vec<String> = others.iter().map(|setting| format!("{}={}", setting.key(), setting.value)).collect();
+    let (refused, together) = match alone {
+        Some(alone) => (alone, String::new()),
+        None if others.is_empty() => (refused, String::new()),
+        None => (refused, format!(" together with {}", others.join(" and "))),
+    };
+    let RefusedKnob { knob, requested, reason } = refused;
+    Ok(Some(format!("cannot set the knob `{knob}` to {requested} on {}{together}: {reason}", worker.name())))
+}
+
+struct RefusedKnob {
+    knob: String,
+    requested: String,
+    reason: String,
+}
+
+/// Sets knobs and reverts them; returns the first that could not be set.
+async fn first_refused(worker: &Worker, knobs: &[KnobSetting]) -> Result<Option<RefusedKnob>, RunError> {
     let tried = async {
         let group = worker.new_group().await?;
-        let report = group.tune_best_effort(knobs.clone()).await;
+        let report = group.tune_best_effort(knobs.to_vec()).await;
         // A change that could not be reverted stays in the undo log, and makes the first attempt fail.
         let _ = group.teardown().await?;
         report
@@ -62,17 +82,8 @@ async fn find_refusal(worker: &Worker, knobs: &Combination) -> Result<Option<Str
         Err(WorkerError::Fault { .. } | WorkerError::Lost { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let refused = results.iter().find_map(|result| Some((result, result.outcome.reason()?)));
-    Ok(refused.map(|(result, reason)| {
-        let is_other = |key: &&String| key.split('@').next() != Some(result.knob.as_str());
-        let others: Vec<String> = knobs.keys().filter(is_other).map(|key| format!("{key}={}", knobs[key])).collect();
-        let together =
-            if others.is_empty() { String::new() } else { format!(" together with {}", others.join(" and ")) };
-        format!(
-            "cannot set the knob `{}` to {} on {}{together}: {reason}",
-            result.knob,
-            result.requested,
-            worker.name()
-        )
+    Ok(results.into_iter().find_map(|result| {
+        let reason = result.outcome.reason()?.to_owned();
+        Some(RefusedKnob { knob: result.knob, requested: result.requested, reason })
     }))
 }

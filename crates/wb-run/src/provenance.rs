@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use wb_agent::{Command, Worker, WorkerError};
-use wb_knobs::tune::KnobRefusal;
+use wb_knobs::tune::{KnobRefusal, KnobSetting};
 use wb_model::{ProgramFeature, Requirement, WorkerName, merge_workers};
 use wb_plan::{Cell, Plan};
 use wb_test::TestCell;
@@ -113,8 +113,8 @@ pub async fn check_requirements(
                 offers.add(knobs, &refused, worker.name());
             }
             let refused = refused.first();
-            let unsettable = refused.map(|(knob, KnobRefusal { reason, .. })| {
-                format!("cannot set the knob `{knob}` on {}: {reason}", worker.name())
+            let unsettable = refused.map(|(setting, KnobRefusal { reason, .. })| {
+                format!("cannot set the knob `{}` on {}: {reason}", setting.key(), worker.name())
             });
             cell.unsupported = cell.unsupported.take().or(missing).or(unsettable);
         }
@@ -125,16 +125,16 @@ pub async fn check_requirements(
 /// Which values of knobs the hosts offer.
 #[derive(Default)]
 struct KnobOffers {
-    /// The host that was queried first and its reason, by knob and value; none if a host may accept the value.
-    unknown: BTreeMap<(String, String), Option<(WorkerName, String)>>,
+    /// The host that was queried first and its reason, by setting; none if a host may accept the value.
+    unknown: BTreeMap<KnobSetting, Option<(WorkerName, String)>>,
 }
 
 impl KnobOffers {
-    fn add(&mut self, knobs: &BTreeMap<String, String>, refused: &[(String, KnobRefusal)], host: &WorkerName) {
-        for (knob, value) in knobs {
-            let refusal = refused.iter().find(|(refused, refusal)| refused == knob && refusal.is_unknown_value);
+    fn add(&mut self, knobs: &[KnobSetting], refused: &[(KnobSetting, KnobRefusal)], host: &WorkerName) {
+        for setting in knobs {
+            let refusal = refused.iter().find(|(refused, refusal)| refused == setting && refusal.is_unknown_value);
             let reason = refusal.map(|(_, refusal)| (host.clone(), refusal.reason.clone()));
-            match self.unknown.entry((knob.clone(), value.clone())) {
+            match self.unknown.entry(setting.clone()) {
                 Entry::Vacant(entry) => drop(entry.insert(reason)),
                 Entry::Occupied(mut entry) if reason.is_none() => drop(entry.insert(None)),
                 Entry::Occupied(_) => {}
@@ -143,7 +143,7 @@ impl KnobOffers {
     }
 
     fn check(self) -> Result<(), RunError> {
-        match self.unknown.into_iter().find_map(|((knob, _), refusal)| Some((knob, refusal?))) {
+        match self.unknown.into_iter().find_map(|(setting, refusal)| Some((setting.key(), refusal?))) {
             Some((knob, (host, reason))) => Err(RunError::UnknownKnobValue { knob, host, reason }),
             None => Ok(()),
         }

@@ -180,7 +180,7 @@ impl MeasureSession<'_> {
         state: &ProfiledHosts,
         context: &'b SessionContext<'_>,
     ) -> Result<RunSpec<'b>, SessionError> {
-        let states = state.standings.iter().map(serde_json::to_value).collect::<Result<_, _>>();
+        let states = state.applied.iter().map(serde_json::to_value).collect::<Result<_, _>>();
         Ok(RunSpec {
             folder: self.folder(),
             plan_name: self.request.name.clone(),

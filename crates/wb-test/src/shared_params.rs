@@ -1,8 +1,7 @@
 //! Parameters that every test has, and their separation from those of a test.
 
-use std::collections::BTreeMap;
-
 use serde::de::DeserializeOwned;
+use wb_knobs::tune::KnobSetting;
 use wb_model::{AttemptSetup, Facts, Param, ParamValue, Params, Placement};
 use wb_plan::{KNOBS, SIDES, WORKERS};
 
@@ -12,8 +11,8 @@ pub struct SharedParams {
     pub placement: Placement,
     /// Environment variables, and the command to run before each attempt.
     pub setup: AttemptSetup,
-    /// Values by name, set while a sample is taken.
-    pub knobs: BTreeMap<String, String>,
+    /// Set while a sample is taken; ordered by key.
+    pub knobs: Vec<KnobSetting>,
 }
 
 /// Why effective parameters cannot be decoded.
@@ -52,10 +51,12 @@ impl SharedParams {
     /// assigns roles to workers belong to neither.
     pub fn split(params: &Params) -> Result<(Params, Self), InvalidParams> {
         let (mut own, mut placement, mut setup) = (Params::new(), Params::new(), Params::new());
-        let mut knobs = BTreeMap::new();
+        let mut knobs = Vec::new();
         for (name, value) in params {
-            if let Some(knob) = name.strip_prefix(KNOBS) {
-                knobs.insert(knob.to_owned(), value.to_string());
+            if let Some(key) = name.strip_prefix(KNOBS) {
+                // Plans have only knobs that exist. A recorded cell may have one that earlier versions had, and is
+                // studied nevertheless.
+                knobs.push(KnobSetting::from_checked_key(key, value.to_string()));
                 continue;
             }
             let group = match name.as_str() {
@@ -112,12 +113,13 @@ mod tests {
     #[test]
     fn parameters_are_split_by_what_they_determine() {
         let json = r#"{"n": 3, "cpus": [0, 2], "huge-pages": "always", "env": ["A=b"], "before": "sync",
-            "knobs.thp-enabled": "never", "workers": 2, "sides": "apart"}"#;
+            "knobs.thp-enabled": "never", "knobs.nr-requests@sda": 64, "workers": 2, "sides": "apart"}"#;
         let (own, shared) = SharedParams::split(&params(json)).unwrap();
         assert_eq!(own, params(r#"{"n": 3}"#));
         assert_eq!((shared.placement.cpus, shared.placement.huge_pages), (vec![0, 2], HugePages::Always));
         assert_eq!((shared.setup.env, shared.setup.before_command), (vec!["A=b".to_owned()], Some("sync".to_owned())));
-        assert_eq!(shared.knobs, BTreeMap::from([("thp-enabled".to_owned(), "never".to_owned())]));
+        let setting = |key, value: &str| KnobSetting::new(key, value.to_owned()).unwrap();
+        assert_eq!(shared.knobs, [setting("nr-requests@sda", "64"), setting("thp-enabled", "never")]);
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! The calls that an agent answers: a type for each, with the type of its reply.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use wb_knobs::doctor::Diagnosis;
-use wb_knobs::tune::KnobRefusal;
+use wb_knobs::tune::{KnobRefusal, KnobSetting};
 use wb_model::{Nanos, ProcessEnvironment};
 use wb_sys::environment::tools::VersionQueries;
 use wb_sys::telemetry::Telemetry;
@@ -138,23 +136,22 @@ calls! {
         /// Environment variables and program replacements of all its processes.
         overrides: ProcessEnvironment,
     } -> GroupHandle;
-    /// Checks, without writing, whether knobs (`NAME` or `NAME@TARGET`) can be set to these values: key and reason of
-    /// each that cannot.
+    /// Checks, without writing, whether knobs can be set: each setting that cannot be made, with the reason.
     CheckKnobs {
-        /// Values by knob.
-        knobs: BTreeMap<String, String>,
-    } -> Vec<(String, KnobRefusal)>;
+        /// The settings.
+        knobs: Vec<KnobSetting>,
+    } -> Vec<(KnobSetting, KnobRefusal)>;
     /// Checks, without writing, whether a resource can be changed: the reason against it.
     Refusal {
         /// The resource.
         resource: Box<ManagedResource>,
     } -> Option<String>;
-    /// Sets knobs (`NAME` or `NAME@TARGET`) until the group is torn down.
+    /// Sets knobs until the group is torn down.
     Tune {
         /// The group.
         group: u32,
-        /// Values by knob.
-        knobs: BTreeMap<String, String>,
+        /// The settings; of several for one target, the last is made.
+        knobs: Vec<KnobSetting>,
         /// Whether a knob that cannot be set is a fault; otherwise it is only reported in the result.
         strict: bool,
     } -> TuneReport;

@@ -24,7 +24,7 @@ pub use process::{
 pub use session::{ActiveRuns, AgentSession, ClockReading, Controller, Hello, HelloReply, SessionConfig};
 
 /// Protocol version: covers every type in this module. Different versions are incompatible.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// Maximum part of a file or of an output in one message, in bytes.
 pub const CHUNK: usize = 4 << 20;

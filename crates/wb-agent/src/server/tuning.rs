@@ -1,6 +1,6 @@
 //! Reversible changes made for a group, and their recovery after a crash.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
 
 use wb_knobs::knobs::shield::{self, Shield};
@@ -128,20 +128,22 @@ fn reverted_change((change, outcome): (Change, RevertOutcome)) -> RevertedChange
     RevertedChange { description: change.resource.description(), outcome }
 }
 
-/// Returns the knobs that cannot be set to the given values, with the reasons.
-pub(super) fn check_knobs(root: &SysRoot, knobs: &BTreeMap<String, String>) -> Vec<(String, KnobRefusal)> {
-    let check = |(key, value): (&String, &String)| {
-        let conflict = shield_conflict(key, value).map(KnobRefusal::from);
-        Some((key.clone(), conflict.or_else(|| check_settable(root, key, value).err())?))
+/// Returns the settings that cannot be made, with the reasons.
+pub(super) fn check_knobs(root: &SysRoot, knobs: &[KnobSetting]) -> Vec<(KnobSetting, KnobRefusal)> {
+    let check = |setting: &KnobSetting| {
+        let conflict = shield_conflict(setting).map(KnobRefusal::from);
+        Some((setting.clone(), conflict.or_else(|| check_settable(root, setting).err())?))
     };
     knobs.iter().filter_map(check).collect()
 }
 
 /// Reason why a knob cannot be set during a run: a shield that is made after its agent has started excludes the
 /// workload.
-fn shield_conflict(key: &str, value: &str) -> Option<String> {
+fn shield_conflict(setting: &KnobSetting) -> Option<String> {
+    // With its only target, `shield@system`, or without one.
+    let KnobSetting { knob, target: _, value } = setting;
     let shield = Shield.name();
-    (key == shield && value != "none").then(|| {
+    (knob == shield && value != "none").then(|| {
         format!(
             "the workload would be excluded from the shielded CPUs: run `weighbridge tune apply {shield}={value}` first, \
              and the run measures on them"
@@ -162,12 +164,10 @@ impl Agent {
     /// Sets knobs until the group is torn down.
     pub(super) async fn tune(&self, call: &call::Tune) -> Result<TuneReport, Fault> {
         let call::Tune { group, knobs, strict } = call;
-        if let Some(reason) = knobs.iter().find_map(|(key, value)| shield_conflict(key, value)) {
+        if let Some(reason) = knobs.iter().find_map(shield_conflict) {
             return Err(Fault::Refused { why: reason });
         }
-        let requested = knobs.iter().map(|(name, value)| KnobSetting::new(name, value.clone()));
-        let knobs = requested.collect::<Result<Vec<_>, _>>().map_err(|reason| Fault::Refused { why: reason })?;
-        let set = KnobSet { name: RUN.to_owned(), summary: String::new(), knobs };
+        let set = KnobSet { name: RUN.to_owned(), summary: String::new(), knobs: knobs.clone() };
         let root = self.root.clone();
         let tuned = self.with_undo_log(*group, move |log| apply(&root, &set, log)).await?;
         match tuned.iter().find_map(|knob| Some((knob, knob.outcome.reason()?))) {
@@ -248,5 +248,23 @@ pub(super) async fn run_blocking<T: Send + 'static>(change: impl FnOnce() -> T +
         Ok(result) => result,
         // The task is never cancelled, so it panicked.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // `shield@system=…` was made during the run, and excluded the workload.
+    #[test]
+    fn no_shield_is_made_during_a_run() {
+        for key in ["shield", "shield@system"] {
+            let setting = |value: &str| KnobSetting::new(key, value.to_owned()).expect("a known knob");
+            assert!(
+                shield_conflict(&setting("1")).is_some_and(|reason| reason.contains("tune apply shield=1")),
+                "{key}"
+            );
+            assert_eq!(shield_conflict(&setting("none")), None, "{key}");
+        }
     }
 }

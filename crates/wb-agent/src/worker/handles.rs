@@ -1,7 +1,6 @@
 //! Handles of groups and scratch folders on a worker. Dropping a handle has the agent remove the group or folder.
 
-use std::collections::BTreeMap;
-
+use wb_knobs::tune::KnobSetting;
 use wb_model::Nanos;
 use wb_sys::undo::ManagedResource;
 
@@ -49,14 +48,14 @@ impl TeardownGroup {
         self.start(command, true).await
     }
 
-    /// Sets knobs (`NAME` or `NAME@TARGET`) until the group is torn down. Fails if a knob cannot be set to its value,
-    /// another run is measuring on the machine, or another process has locked its undo log.
-    pub async fn tune(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
+    /// Sets knobs until the group is torn down. Fails if a knob cannot be set to its value, another run is measuring on
+    /// the machine, or another process has locked its undo log.
+    pub async fn tune(&self, knobs: Vec<KnobSetting>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, true).await
     }
 
-    /// Like [`TeardownGroup::tune`], but a known knob that cannot be set is no error: it is reported in the result.
-    pub async fn tune_best_effort(&self, knobs: BTreeMap<String, String>) -> Result<TuneReport, WorkerError> {
+    /// Like [`TeardownGroup::tune`], but a knob that cannot be set is no error: it is reported in the result.
+    pub async fn tune_best_effort(&self, knobs: Vec<KnobSetting>) -> Result<TuneReport, WorkerError> {
         self.set_knobs(knobs, false).await
     }
 
@@ -69,8 +68,8 @@ impl TeardownGroup {
         self.worker.call(call::ApplyChange { group: self.handle.id, resource: Box::new(resource), state }).await
     }
 
-    async fn set_knobs(&self, knobs: BTreeMap<String, String>, strict: bool) -> Result<TuneReport, WorkerError> {
-        self.track_changes(knobs.keys().map(|knob| format!("the knob {knob}")));
+    async fn set_knobs(&self, knobs: Vec<KnobSetting>, strict: bool) -> Result<TuneReport, WorkerError> {
+        self.track_changes(knobs.iter().map(|setting| format!("the knob {}", setting.key())));
         self.worker.call(call::Tune { group: self.handle.id, knobs, strict }).await
     }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Child;
 use wb_knobs::doctor::Diagnosis;
-use wb_knobs::tune::KnobRefusal;
+use wb_knobs::tune::{KnobRefusal, KnobSetting};
 use wb_model::{Bytes, Facts, Nanos, ProcessEnvironment, WorkerName};
 use wb_sys::Environment;
 use wb_sys::environment::tools::VersionQueries;
@@ -159,12 +159,8 @@ impl Worker {
         self.call(call::Doctor {}).await
     }
 
-    /// Returns the knobs (`NAME` or `NAME@TARGET`) that cannot be set to the given values, with reasons. Writes
-    /// nothing.
-    pub async fn check_knobs(
-        &self,
-        knobs: BTreeMap<String, String>,
-    ) -> Result<Vec<(String, KnobRefusal)>, WorkerError> {
+    /// Returns the settings of knobs that cannot be made, with reasons. Writes nothing.
+    pub async fn check_knobs(&self, knobs: Vec<KnobSetting>) -> Result<Vec<(KnobSetting, KnobRefusal)>, WorkerError> {
         self.call(call::CheckKnobs { knobs }).await
     }
 

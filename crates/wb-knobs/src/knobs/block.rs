@@ -20,7 +20,7 @@ pub const IO_SCHEDULER: FileKnob = FileKnob {
     format: FileFormat::SelectedOption { known: &[] },
     targets: target::disks,
     assess: |value| {
-        Assessment::when(*value == KnobValue::Choice("none".into()), "pass requests to the device as they arrive")
+        Assessment::quiet_if(*value == KnobValue::Choice("none".into()), "pass requests to the device as they arrive")
     },
     suggestion: "none",
     dependents: Some(|sys, disk| queue_settings(sys, &disk.to_string())),
@@ -39,7 +39,7 @@ pub const WRITE_THROTTLING: FileKnob = FileKnob {
     // which it then reports.
     format: FileFormat::Micros(1),
     targets: target::disks,
-    assess: |value| Assessment::when(*value == KnobValue::Micros(0), "do not throttle writes while measuring"),
+    assess: |value| Assessment::quiet_if(*value == KnobValue::Micros(0), "do not throttle writes while measuring"),
     suggestion: "0",
     dependents: None,
 };
@@ -60,7 +60,7 @@ pub const NR_REQUESTS: FileKnob = FileKnob {
     format: FileFormat::Number(MIN_REQUESTS..=u32::MAX as i64),
     targets: target::disks,
     assess: |value| match value {
-        KnobValue::Number(COMMON_QUEUE_DEPTH..) => Assessment::Yes,
+        KnobValue::Number(COMMON_QUEUE_DEPTH..) => Assessment::Quiet,
         _ => Assessment::Unknown { reason: "a test with more in flight also measures the wait for a free request" },
     },
     suggestion: "256",
@@ -81,7 +81,7 @@ pub const READ_AHEAD: FileKnob = FileKnob {
     format: FileFormat::Kibibytes,
     targets: target::disks,
     assess: |value| match value {
-        KnobValue::Bytes(ahead) if *ahead <= MAX_QUIET_READ_AHEAD => Assessment::Yes,
+        KnobValue::Bytes(ahead) if *ahead <= MAX_QUIET_READ_AHEAD => Assessment::Quiet,
         _ => Assessment::Unknown {
             reason: "far above the default of 128 KiB: buffered reads depend on it more than on the disk",
         },

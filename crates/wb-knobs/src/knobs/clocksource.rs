@@ -30,14 +30,14 @@ impl Knob for Clocksource {
         let KnobValue::Choice(clock) = value else { return Assessment::UNEXPECTED_VALUE };
         match clock.as_str() {
             "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" | "xen" => {
-                Assessment::No { advice: "read time from the processor's own counter" }
+                Assessment::Noisy { advice: "read time from the processor's own counter" }
             }
             "tsc"
             | "arch_sys_counter"
             | "kvm-clock"
             | "hyperv_clocksource_tsc_page"
             | "timebase"
-            | "riscv_clocksource" => Assessment::Yes,
+            | "riscv_clocksource" => Assessment::Quiet,
             _ => Assessment::Unknown { reason: "unknown cost of reading this clock" },
         }
     }

@@ -29,7 +29,7 @@ pub const OFFLOADS: OffloadFeatures = OffloadFeatures {
         unsupported_reason: NO_DEVICE,
     },
     features: &["generic-receive-offload", "generic-segmentation-offload", "tcp-segmentation-offload"],
-    on: Assessment::Yes,
+    on: Assessment::Quiet,
     off: Assessment::Unknown {
         reason: "single packets are delivered at once, but many packets cost far more CPU time",
     },
@@ -44,8 +44,8 @@ pub const LARGE_RECEIVE: OffloadFeatures = OffloadFeatures {
         unsupported_reason: NO_DEVICE,
     },
     features: &["large-receive-offload"],
-    on: Assessment::No { advice: "let the kernel merge packets, which it does without loss" },
-    off: Assessment::Yes,
+    on: Assessment::Noisy { advice: "let the kernel merge packets, which it does without loss" },
+    off: Assessment::Quiet,
 };
 
 pub const CHECKSUMS: OffloadFeatures = OffloadFeatures {
@@ -56,7 +56,7 @@ pub const CHECKSUMS: OffloadFeatures = OffloadFeatures {
         unsupported_reason: NO_DEVICE,
     },
     features: &["rx-checksumming", "tx-checksumming"],
-    on: Assessment::Yes,
+    on: Assessment::Quiet,
     off: Assessment::Unknown { reason: "throughput includes the cost of checksums" },
 };
 
@@ -144,11 +144,11 @@ impl Knob for Coalescing {
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            KnobValue::Micros(0) => Assessment::Yes,
+            KnobValue::Micros(0) => Assessment::Quiet,
             KnobValue::Micros(_) => {
                 Assessment::Unknown { reason: "constant, and part of every latency over this card" }
             }
-            _ => Assessment::No { advice: "use a constant wait" },
+            _ => Assessment::Noisy { advice: "use a constant wait" },
         }
     }
     fn check_value(&self, value: &str) -> Result<(), Unsupported> {

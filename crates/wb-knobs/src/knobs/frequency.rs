@@ -27,7 +27,7 @@ pub const GOVERNOR: FileKnob = FileKnob {
     targets: target::policies,
     assess: |value| match value {
         KnobValue::Choice(choice) => {
-            Assessment::when(matches!(choice.as_str(), "performance" | "userspace"), "keep the frequency high")
+            Assessment::quiet_if(matches!(choice.as_str(), "performance" | "userspace"), "keep the frequency high")
         }
         _ => Assessment::UNEXPECTED_VALUE,
     },
@@ -51,7 +51,7 @@ pub const ENERGY_PREFERENCE: FileKnob = FileKnob {
     },
     assess: |value| match value {
         KnobValue::Choice(choice) => {
-            Assessment::when(matches!(choice.as_str(), "performance" | "0"), "prefer performance over energy")
+            Assessment::quiet_if(matches!(choice.as_str(), "performance" | "0"), "prefer performance over energy")
         }
         _ => Assessment::UNEXPECTED_VALUE,
     },
@@ -81,7 +81,7 @@ impl Knob for Turbo {
         cpu::turbo(sys).map(KnobValue::Switch).ok_or_else(|| self.unsupported())
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
-        Assessment::when(
+        Assessment::quiet_if(
             *value == KnobValue::Switch(false),
             "stay at the base frequency while measuring; results are lower but steadier",
         )
@@ -132,7 +132,7 @@ impl Knob for FrequencyLimits {
             KnobValue::Frequencies { low, high, highest } if low < high && high < highest => Assessment::Unknown {
                 reason: "the frequency is limited below the hardware's maximum but may still vary",
             },
-            KnobValue::Frequencies { .. } => Assessment::Yes,
+            KnobValue::Frequencies { .. } => Assessment::Quiet,
             _ => Assessment::UNEXPECTED_VALUE,
         }
     }

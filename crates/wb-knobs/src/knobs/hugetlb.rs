@@ -106,7 +106,7 @@ impl Knob for NodeHugePagePool {
 
 fn quiet(value: &KnobValue) -> Assessment {
     match value {
-        KnobValue::Number(0) => Assessment::Yes,
+        KnobValue::Number(0) => Assessment::Quiet,
         _ => Assessment::Unknown { reason: "steady, but tests that do not use such pages have less memory" },
     }
 }
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
     use crate::KnobSet;
-    use crate::tune::{KnobOutcome, apply, check_settable, plan};
+    use crate::tune::{KnobOutcome, KnobSetting, apply, check_settable, plan};
 
     fn machine() -> FakeRoot {
         let pools = [("2048kB", "16", ["10", "6"]), ("1048576kB", "0", ["0", "0"])];
@@ -174,17 +174,19 @@ mod tests {
     #[test]
     fn a_page_size_is_required_where_there_are_several() {
         let fake = machine();
-        let ambiguous = check_settable(&fake.root(), "hugetlb", "4").unwrap_err().reason;
+        let four_pages = KnobSetting::of(&HugePagePool, None, "4");
+        let ambiguous = check_settable(&fake.root(), &four_pages).unwrap_err().reason;
         assert_eq!(
             ambiguous,
             "`hugetlb=4` needs a page size, since there are several here: write `hugetlb@1048576kB=4` or `hugetlb@2048kB=4`"
         );
-        assert_eq!(check_settable(&fake.root(), "hugetlb@2048kB", "4"), Ok(()));
+        let of_a_size = KnobSetting { target: Some("2048kB".to_owned()), ..four_pages.clone() };
+        assert_eq!(check_settable(&fake.root(), &of_a_size), Ok(()));
         let set = KnobSet::parse("", "knobs.\'nr-hugepages\' = \'3\'").unwrap();
         let targets: Vec<String> = plan(&fake.root(), &set).into_iter().map(|tuned| tuned.target).collect();
         assert_eq!(targets, ["node0", "node1"]);
         let single_size = FakeRoot::new().file(&pool_path("2048kB"), "0\n");
-        assert_eq!(check_settable(&single_size.root(), "hugetlb", "4"), Ok(()), "it is the only size");
+        assert_eq!(check_settable(&single_size.root(), &four_pages), Ok(()), "it is the only size");
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Knob for IdleStates {
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            KnobValue::Micros(micros) => Assessment::when(
+            KnobValue::Micros(micros) => Assessment::quiet_if(
                 *micros <= MAX_QUIET_LATENCY_US,
                 "allow only states with an exit latency of at most 10 µs",
             ),

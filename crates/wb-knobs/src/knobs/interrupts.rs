@@ -45,7 +45,7 @@ impl Knob for IrqAffinity {
             KnobValue::Choice(cpus) if cpu_list::parse(cpus).is_some_and(|cpus| cpus.len() > 1) => {
                 Assessment::Unknown { reason: "it may be delivered to a measured CPU" }
             }
-            KnobValue::Choice(_) => Assessment::Yes,
+            KnobValue::Choice(_) => Assessment::Quiet,
             _ => Assessment::UNEXPECTED_VALUE,
         }
     }
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
     use crate::KnobSet;
-    use crate::tune::{KnobOutcome, apply, check_settable};
+    use crate::tune::{KnobOutcome, KnobSetting, apply, check_settable};
 
     /// A machine with three interrupts, one of which cannot be moved.
     fn machine() -> FakeRoot {
@@ -159,17 +159,14 @@ mod tests {
             (sys.text(DEFAULT_AFFINITY).unwrap(), sys.text(path(24)).unwrap()),
             ("ffffffff,ffffffff".into(), "0-63".into())
         );
-        assert_eq!(check_settable(&sys, "irq-affinity", "1"), Ok(()));
-        assert_eq!(
-            check_settable(&sys, "irq-affinity@irq8", "1").unwrap_err().reason,
-            reason,
-            "a named target must be settable"
-        );
-        assert_eq!(
-            check_settable(&sys, "irq-affinity", "64").unwrap_err().reason,
-            "no such CPU: `cpu64`: 0-63 are online"
-        );
-        assert!(check_settable(&sys, "irq-affinity", "few").unwrap_err().reason.contains("invalid CPU list"));
+        let check = |target: Option<KnobTarget>, cpus: &str| {
+            check_settable(&sys, &KnobSetting::of(&IrqAffinity, target.as_ref(), cpus))
+                .map_err(|refusal| refusal.reason)
+        };
+        assert_eq!(check(None, "1"), Ok(()));
+        assert_eq!(check(Some(KnobTarget::Interrupt(8)), "1"), Err(reason), "a named target must be settable");
+        assert_eq!(check(None, "64").unwrap_err(), "no such CPU: `cpu64`: 0-63 are online");
+        assert!(check(None, "few").unwrap_err().contains("invalid CPU list"));
     }
 
     proptest! {

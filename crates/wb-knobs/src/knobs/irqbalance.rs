@@ -26,7 +26,7 @@ impl Knob for Irqbalance {
         }
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
-        Assessment::when(*value == KnobValue::Switch(false), "leave interrupts where they are while measuring")
+        Assessment::quiet_if(*value == KnobValue::Switch(false), "leave interrupts where they are while measuring")
     }
     fn check_value(&self, value: &str) -> Result<(), Unsupported> {
         parse_switch(value).map(drop)

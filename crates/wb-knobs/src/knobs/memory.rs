@@ -23,7 +23,7 @@ impl Knob for SamePageMerging {
         Ok(KnobValue::Switch(sys.number::<u8>("/sys/kernel/mm/ksm/run")? == 1))
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
-        Assessment::when(*value == KnobValue::Switch(false), "unmerge pages and stop scanning")
+        Assessment::quiet_if(*value == KnobValue::Switch(false), "unmerge pages and stop scanning")
     }
     fn check_value(&self, value: &str) -> Result<(), Unsupported> {
         parse_switch(value).map(drop)
@@ -55,7 +55,7 @@ pub const NUMA_BALANCING: FileKnob = FileKnob {
         let several = sys.numbered_entries("/sys/devices/system/node", "node").len() > 1;
         several.then_some(KnobTarget::System).into_iter().collect()
     },
-    assess: |value| Assessment::when(*value == KnobValue::Switch(false), "bind the workload to nodes instead"),
+    assess: |value| Assessment::quiet_if(*value == KnobValue::Switch(false), "bind the workload to nodes instead"),
     suggestion: "0",
     dependents: None,
 };

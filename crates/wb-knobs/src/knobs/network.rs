@@ -17,7 +17,7 @@ pub const FLUSH_TIMEOUT: FileKnob = FileKnob {
     path: "/sys/class/net/{}/gro_flush_timeout",
     format: FileFormat::Micros(1000),
     targets: target::interfaces,
-    assess: |value| Assessment::when(*value == KnobValue::Micros(0), "deliver packets as they arrive"),
+    assess: |value| Assessment::quiet_if(*value == KnobValue::Micros(0), "deliver packets as they arrive"),
     suggestion: "0",
     dependents: None,
 };
@@ -33,7 +33,7 @@ pub const DEFER_INTERRUPTS: FileKnob = FileKnob {
     path: "/sys/class/net/{}/napi_defer_hard_irqs",
     format: FileFormat::Number(0..=i32::MAX as i64),
     targets: target::interfaces,
-    assess: |value| Assessment::when(*value == KnobValue::Number(0), "interrupt as soon as packets arrive"),
+    assess: |value| Assessment::quiet_if(*value == KnobValue::Number(0), "interrupt as soon as packets arrive"),
     suggestion: "0",
     dependents: None,
 };

@@ -15,7 +15,7 @@ pub const NMI_WATCHDOG: FileKnob = FileKnob {
     path: "/proc/sys/kernel/nmi_watchdog",
     format: FileFormat::Switch,
     targets: target::system,
-    assess: |value| Assessment::when(*value == KnobValue::Switch(false), "switch it off while measuring"),
+    assess: |value| Assessment::quiet_if(*value == KnobValue::Switch(false), "switch it off while measuring"),
     suggestion: "0",
     dependents: None,
 };
@@ -33,7 +33,7 @@ pub const PERF_EVENT_PARANOID: FileKnob = FileKnob {
     format: FileFormat::Number(-1..=4),
     targets: target::system,
     assess: |value| match value {
-        KnobValue::Number(..=2) => Assessment::Yes,
+        KnobValue::Number(..=2) => Assessment::Quiet,
         KnobValue::Number(_) => {
             Assessment::Unknown { reason: "adds no noise, but counters are unavailable without privileges" }
         }
@@ -58,7 +58,7 @@ pub const SAMPLE_RATE: FileKnob = FileKnob {
     format: FileFormat::Number(1..=i32::MAX as i64),
     targets: |sys| target::system_with(sys, RATE),
     assess: |value| match value {
-        KnobValue::Number(..=MAX_QUIET_RATE) => Assessment::Yes,
+        KnobValue::Number(..=MAX_QUIET_RATE) => Assessment::Quiet,
         KnobValue::Number(_) => Assessment::Unknown { reason: "adds no noise unless a profiler runs meanwhile" },
         _ => Assessment::UNEXPECTED_VALUE,
     },

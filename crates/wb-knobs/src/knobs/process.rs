@@ -15,7 +15,7 @@ pub const ASLR: FileKnob = FileKnob {
     format: FileFormat::NumberOrOff(0..=2),
     targets: target::system,
     assess: |value| match value {
-        KnobValue::Number(1 | 2) => Assessment::Yes,
+        KnobValue::Number(1 | 2) => Assessment::Quiet,
         _ => Assessment::Unknown { reason: "all samples share one layout: steady, but biased by that layout" },
     },
     suggestion: "2",

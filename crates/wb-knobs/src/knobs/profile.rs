@@ -42,8 +42,8 @@ impl Knob for TunedProfile {
         let quiet = ["performance", "latency", "throughput", "realtime", "hpc", "virtual"];
         let has = |words: &[&str]| words.iter().any(|word| profile.contains(word));
         match (has(&saving), has(&quiet)) {
-            (true, _) => Assessment::No { advice: "use a profile that does not save energy" },
-            (false, true) => Assessment::Yes,
+            (true, _) => Assessment::Noisy { advice: "use a profile that does not save energy" },
+            (false, true) => Assessment::Quiet,
             (false, false) => Assessment::Unknown { reason: "a custom profile: `tuned-adm profile_info` describes it" },
         }
     }
@@ -94,7 +94,7 @@ pub const PLATFORM_PROFILE: FileKnob = FileKnob {
     targets: |sys| target::system_with(sys, PROFILE),
     assess: |value| match value {
         KnobValue::Choice(profile) => {
-            Assessment::when(profile == "performance", "let the firmware provide all available power")
+            Assessment::quiet_if(profile == "performance", "let the firmware provide all available power")
         }
         _ => Assessment::UNEXPECTED_VALUE,
     },

@@ -41,7 +41,7 @@ impl Knob for Shield {
             KnobValue::Choice(cpus) if cpus == "none" => Assessment::Unknown {
                 reason: "any program may run on any CPU; an otherwise idle machine needs no shield",
             },
-            _ => Assessment::Yes,
+            _ => Assessment::Quiet,
         }
     }
     fn check_value(&self, value: &str) -> Result<(), Unsupported> {

@@ -24,7 +24,7 @@ impl Knob for Smt {
         Ok(KnobValue::Switch(sys.number::<u8>("/sys/devices/system/cpu/smt/active")? != 0))
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
-        Assessment::when(*value == KnobValue::Switch(false), "run one thread on each core while measuring")
+        Assessment::quiet_if(*value == KnobValue::Switch(false), "run one thread on each core while measuring")
     }
     fn check_value(&self, value: &str) -> Result<(), Unsupported> {
         parse_switch(value).map(drop)

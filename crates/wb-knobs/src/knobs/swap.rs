@@ -28,7 +28,7 @@ impl Knob for Swap {
         Ok(KnobValue::Switch(!swaps(sys).is_empty()))
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
-        Assessment::when(
+        Assessment::quiet_if(
             *value == KnobValue::Switch(false),
             "switch swap off while measuring; a test that does not fit into memory then fails visibly",
         )
@@ -99,7 +99,9 @@ pub const SWAPPINESS: FileKnob = FileKnob {
     format: FileFormat::Number(0..=200),
     targets: |sys| (!swaps(sys).is_empty()).then_some(KnobTarget::System).into_iter().collect(),
     assess: |value| match value {
-        KnobValue::Number(number) => Assessment::when(*number <= MAX_QUIET_SWAPPINESS, "swap only as a last resort"),
+        KnobValue::Number(number) => {
+            Assessment::quiet_if(*number <= MAX_QUIET_SWAPPINESS, "swap only as a last resort")
+        }
         _ => Assessment::UNEXPECTED_VALUE,
     },
     suggestion: "1",

@@ -18,7 +18,7 @@ pub const THP_ENABLED: FileKnob = FileKnob {
     format: FileFormat::SelectedOption { known: &["always", "madvise", "never"] },
     targets: |sys| target::system_with(sys, ENABLED),
     assess: |value| {
-        Assessment::when(
+        Assessment::quiet_if(
             *value != KnobValue::Choice("always".into()),
             "give huge pages only to programs that request them",
         )
@@ -41,7 +41,10 @@ pub const THP_DEFRAG: FileKnob = FileKnob {
     targets: |sys| target::system_with(sys, DEFRAG),
     assess: |value| {
         let KnobValue::Choice(choice) = value else { return Assessment::UNEXPECTED_VALUE };
-        Assessment::when(matches!(choice.as_str(), "madvise" | "never"), "stall only programs that request huge pages")
+        Assessment::quiet_if(
+            matches!(choice.as_str(), "madvise" | "never"),
+            "stall only programs that request huge pages",
+        )
     },
     suggestion: "madvise",
     dependents: None,

@@ -35,7 +35,7 @@ impl Knob for DirtyLimit {
     }
     fn assess(&self, value: &KnobValue) -> Assessment {
         match value {
-            KnobValue::Bytes(limit) => Assessment::when(
+            KnobValue::Bytes(limit) => Assessment::quiet_if(
                 *limit <= MAX_QUIET_DIRTY,
                 "limit dirty memory to the amount that the disk writes in a sample",
             ),
@@ -87,7 +87,7 @@ pub const WRITEBACK_INTERVAL: FileKnob = FileKnob {
     targets: |sys| target::system_with(sys, INTERVAL_PATH),
     assess: |value| match value {
         KnobValue::Millis(0) => Assessment::Unknown { reason: "written data never reaches the disk by itself" },
-        _ => Assessment::Yes,
+        _ => Assessment::Quiet,
     },
     suggestion: "500",
     dependents: None,
@@ -105,7 +105,7 @@ pub const WRITEBACK_EXPIRY: FileKnob = FileKnob {
     format: FileFormat::Centiseconds,
     targets: |sys| target::system_with(sys, EXPIRY_PATH),
     assess: |value| match value {
-        KnobValue::Millis(_) => Assessment::Yes,
+        KnobValue::Millis(_) => Assessment::Quiet,
         _ => Assessment::UNEXPECTED_VALUE,
     },
     suggestion: "3000",

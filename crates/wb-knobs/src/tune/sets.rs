@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::unsupported::Unsupported;
-use crate::{Knob, knobs};
+use crate::{Knob, KnobTarget, knobs};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnobSet {
@@ -13,12 +14,27 @@ pub struct KnobSet {
     pub knobs: Vec<KnobSetting>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A knob with the value to set.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct KnobSetting {
+    /// Name of the knob, or its short name.
+    #[serde(deserialize_with = "deserialize_knob_name")]
     pub knob: String,
     /// Target (`sda`); all default targets where none is named.
     pub target: Option<String>,
+    /// Value as users write it: `128k`, `off`, `1200-2000`.
     pub value: String,
+}
+
+// Applying a set skips knobs that do not exist, and a measurement without a knob of its cell would be wrong.
+fn deserialize_knob_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    find(&name).map(|_| name.clone()).ok_or_else(|| D::Error::custom(unknown_knob(&name)))
+}
+
+fn unknown_knob(name: &str) -> String {
+    let names: Vec<&str> = knobs::all().iter().map(|knob| knob.name()).collect();
+    format!("unknown knob `{name}`: expected one of {}", names.join(", "))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -82,20 +98,24 @@ impl KnobSetting {
         self.target.as_ref().map_or(self.knob.clone(), |target| format!("{}@{target}", self.knob))
     }
 
-    /// `key` is `io-scheduler` or `io-scheduler@sda`. Fails with the known knobs if the knob is unknown.
+    /// Parses a user's `key`, `io-scheduler` or `io-scheduler@sda`. Fails with the known knobs if the knob is unknown.
     pub fn new(key: &str, value: String) -> Result<Self, String> {
-        let (knob, target) = key.split_once('@').map_or((key, None), |(knob, target)| (knob, Some(target.to_owned())));
-        match find(knob) {
-            Some(knob) => Ok(Self { knob: knob.name().to_owned(), target, value }),
-            None => {
-                let names: Vec<&str> = knobs::all().iter().map(|knob| knob.name()).collect();
-                Err(format!("unknown knob `{knob}`: expected one of {}", names.join(", ")))
-            }
-        }
+        let setting = Self::from_checked_key(key, value);
+        let knob = find(&setting.knob).ok_or_else(|| unknown_knob(&setting.knob))?;
+        Ok(Self { knob: knob.name().to_owned(), ..setting })
     }
-}
 
-impl KnobSetting {
+    /// Splits a key whose knob was found to exist when the user's text was read. The name is kept as it is.
+    pub fn from_checked_key(key: &str, value: String) -> Self {
+        let (knob, target) = key.split_once('@').map_or((key, None), |(knob, target)| (knob, Some(target)));
+        Self { knob: knob.to_owned(), target: target.map(str::to_owned), value }
+    }
+
+    /// The setting of a knob for one target, or for all default targets.
+    pub fn of(knob: &dyn Knob, target: Option<&KnobTarget>, value: &str) -> Self {
+        Self { knob: knob.name().to_owned(), target: target.map(KnobTarget::to_string), value: value.to_owned() }
+    }
+
     /// Checks the value as far as it is valid or invalid on every machine.
     pub fn check_value(&self) -> Result<(), String> {
         let checked = find(&self.knob).map_or(Ok(()), |knob| knob.check_value(&self.value));
@@ -139,6 +159,19 @@ mod tests {
         for set in KnobSet::builtin() {
             set.knobs.iter().for_each(|setting| assert_eq!(setting.check_value(), Ok(()), "{}", setting.key()));
         }
+    }
+
+    #[test]
+    fn settings_are_sent_as_they_are_and_received_only_if_their_knob_exists() {
+        for key in ["swappiness", "scheduler@sda", "nr-hugepages@node0/1048576kB"] {
+            let setting = KnobSetting::from_checked_key(key, "1".to_owned());
+            assert_eq!(setting.key(), key);
+            let json = serde_json::to_string(&setting).unwrap();
+            assert_eq!(serde_json::from_str::<KnobSetting>(&json).unwrap(), setting);
+        }
+        let json = r#"{"knob": "swapiness", "target": null, "value": "1"}"#;
+        let error = serde_json::from_str::<KnobSetting>(json).unwrap_err().to_string();
+        assert!(error.starts_with("unknown knob `swapiness`: expected one of governor"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use wb_fleet::HostParams;
+use wb_knobs::knobs::hugetlb::{HugePagePool, NodeHugePagePool};
+use wb_knobs::tune::KnobSetting;
+use wb_knobs::{Knob, KnobTarget};
 
 use super::sizing::GuestSize;
 use super::template::{FilledTemplate, PageSize};
@@ -53,7 +56,7 @@ impl HugePageDemand {
             Err(error) => {
                 context.notify(format!("guests have no huge pages: {error}"));
                 // Guests now need the memory of the pages that could be reserved.
-                let none = knobs.into_keys().map(|knob| (knob, "0".to_owned())).collect();
+                let none = knobs.into_iter().map(|setting| KnobSetting { value: "0".to_owned(), ..setting }).collect();
                 for result in context.group.tune_best_effort(none).await?.0 {
                     if let Some(reason) = result.outcome.reason() {
                         context.notify(format!(
@@ -68,31 +71,33 @@ impl HugePageDemand {
     }
 
     /// The knobs to set, if the guests cannot start otherwise.
-    pub(super) fn required_knobs(&self, sizes: &[GuestSize]) -> BTreeMap<String, String> {
-        if self.is_required { self.knobs(sizes) } else { BTreeMap::new() }
+    pub(super) fn required_knobs(&self, sizes: &[GuestSize]) -> Vec<KnobSetting> {
+        if self.is_required { self.knobs(sizes) } else { Vec::new() }
     }
 
     /// The number of pages on each node of pinned guests; of others, on all nodes together.
-    fn knobs(&self, sizes: &[GuestSize]) -> BTreeMap<String, String> {
+    fn knobs(&self, sizes: &[GuestSize]) -> Vec<KnobSetting> {
         let page_size = self.kibibytes << 10;
-        let name = |node: u32| {
-            if self.default == Some(self.kibibytes) {
-                format!("nr-hugepages@node{node}")
-            } else {
-                format!("nr-hugepages@node{node}/{}kB", self.kibibytes)
-            }
-        };
-        let mut pages = BTreeMap::<String, u64>::new();
+        let size_name = format!("{}kB", self.kibibytes);
+        let other_size = (self.default != Some(self.kibibytes)).then_some(&size_name);
+        let mut pages = BTreeMap::<KnobTarget, u64>::new();
         for size in sizes {
             if size.nodes.is_empty() {
-                *pages.entry(format!("hugetlb@{}kB", self.kibibytes)).or_default() += size.memory.0.div_ceil(page_size);
+                let pool = KnobTarget::PageSize(size_name.clone());
+                *pages.entry(pool).or_default() += size.memory.0.div_ceil(page_size);
             }
             let share = size.memory.0.div_ceil(size.nodes.len().max(1) as u64);
             for node in &size.nodes {
-                *pages.entry(name(*node)).or_default() += share.div_ceil(page_size);
+                let pool = KnobTarget::NodePages(*node, other_size.cloned());
+                *pages.entry(pool).or_default() += share.div_ceil(page_size);
             }
         }
-        pages.into_iter().map(|(knob, count)| (knob, count.to_string())).collect()
+        let setting = |(pool, count): (KnobTarget, u64)| {
+            let knob: &dyn Knob =
+                if matches!(pool, KnobTarget::NodePages(..)) { &NodeHugePagePool } else { &HugePagePool };
+            KnobSetting::of(knob, Some(&pool), &count.to_string())
+        };
+        pages.into_iter().map(setting).collect()
     }
 }
 
@@ -111,7 +116,7 @@ mod tests {
     }
 
     fn knobs(kibibytes: u64, sizes: &[GuestSize]) -> Vec<String> {
-        demand(kibibytes).knobs(sizes).into_iter().map(|(knob, count)| format!("{knob}={count}")).collect()
+        demand(kibibytes).knobs(sizes).iter().map(|setting| format!("{}={}", setting.key(), setting.value)).collect()
     }
 
     // Pages were reserved in the default size of the host, whatever `hugepage-kb` said.

@@ -10,7 +10,6 @@ mod template;
 mod virsh;
 mod virt;
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
@@ -18,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 use wb_agent::{Scratch, Worker};
 use wb_fleet::{ConnectOptions, ConnectedHost, FleetError, Host, HostParams, connect};
+use wb_knobs::tune::KnobSetting;
 use wb_model::{Bytes, Nanos, WorkerName};
 
 use crate::error::ProfileErrorKind;
@@ -217,7 +217,7 @@ pub(crate) struct GuestPreflight {
     /// Why they would be emulated in software although that was not requested.
     pub(crate) software: Option<String>,
     /// The knobs that must be set before they can start.
-    pub(crate) required_knobs: BTreeMap<String, String>,
+    pub(crate) required_knobs: Vec<KnobSetting>,
 }
 
 impl GuestPreflight {

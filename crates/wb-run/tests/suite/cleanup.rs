@@ -2,7 +2,7 @@
 
 use wb_agent::protocol::Request;
 use wb_agent::{Fault, RevertedChange, TeardownReport, TuneReport};
-use wb_knobs::tune::{KnobOutcome, KnobResult};
+use wb_knobs::tune::{KnobOutcome, KnobResult, KnobSetting};
 use wb_model::CellOutcome;
 use wb_record::journal::AttemptEnd;
 use wb_run::Progress;
@@ -178,12 +178,12 @@ async fn what_knobs_did_is_recorded_although_a_later_step_fails() {
         _ => FakeProcess::printing("figure: 10"),
     });
     bed.agents[0].set_tune(|call| {
-        let (knob, requested) = call.knobs.first_key_value().unwrap();
+        let setting = call.knobs[0].clone();
         let result = KnobResult {
-            knob: knob.clone(),
+            knob: setting.knob,
             target: "the machine".to_owned(),
             before: Some("60".to_owned()),
-            requested: requested.clone(),
+            requested: setting.value,
             outcome: KnobOutcome::Skipped { reason: "read-only".to_owned() },
             resets: Vec::new(),
         };
@@ -202,13 +202,13 @@ async fn knobs_that_exclude_each_other_are_found_before_anything_is_measured() {
     let counted = calls.clone();
     bed.agents[0].set_tune(move |call| {
         counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let is_excluded = call.knobs.get("io-scheduler").is_some_and(|value| value == "none");
-        let result = |(knob, requested): (&String, &String)| KnobResult {
-            knob: knob.clone(),
+        let is_excluded = call.knobs.iter().any(|setting| setting.knob == "io-scheduler" && setting.value == "none");
+        let result = |setting: &KnobSetting| KnobResult {
+            knob: setting.knob.clone(),
             target: "sda".to_owned(),
             before: None,
-            requested: requested.clone(),
-            outcome: if knob == "nr-requests" && is_excluded {
+            requested: setting.value.clone(),
+            outcome: if setting.knob == "nr-requests" && is_excluded {
                 KnobOutcome::Unsupported { reason: "the kernel refuses 200: Invalid argument".to_owned() }
             } else {
                 KnobOutcome::Unchanged
@@ -234,8 +234,34 @@ async fn knobs_that_exclude_each_other_are_found_before_anything_is_measured() {
           200: Invalid argument)"
         ]
     );
-    // One trial for each combination, and one setting for each attempt.
-    assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 2 + bed.ended_attempts().len());
+    // One trial for each combination, one of the refused knob alone, and one setting for each attempt.
+    assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 3 + bed.ended_attempts().len());
+}
+
+// The knobs beside it were blamed, too.
+#[tokio::test(start_paused = true)]
+async fn a_knob_that_is_refused_alone_is_reported_alone() {
+    let bed = TestBed::new(|_| FakeProcess::printing("figure: 10"));
+    bed.agents[0].set_tune(move |call| {
+        let result = |setting: &KnobSetting| KnobResult {
+            knob: setting.knob.clone(),
+            target: "sda".to_owned(),
+            before: None,
+            requested: setting.value.clone(),
+            outcome: if setting.knob == "nr-requests" {
+                KnobOutcome::Unsupported { reason: "the kernel refuses 200: Invalid argument".to_owned() }
+            } else {
+                KnobOutcome::Unchanged
+            },
+            resets: Vec::new(),
+        };
+        Ok(TuneReport(call.knobs.iter().map(result).collect()))
+    });
+    bed.measure(&["figure:knobs.io-scheduler=none,knobs.nr-requests=200"]).await;
+    assert_eq!(
+        bed.study().cells[0].outcome.to_string(),
+        "unsupported (cannot set the knob `nr-requests` to 200 on local: the kernel refuses 200: Invalid argument)"
+    );
 }
 
 #[tokio::test(start_paused = true)]

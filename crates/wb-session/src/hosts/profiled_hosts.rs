@@ -46,8 +46,8 @@ pub fn localhost() -> NamedProfile {
 pub(crate) struct ProfiledHosts {
     /// The workers that measure: the hosts, or their guests.
     pub(crate) pool: WorkerPool,
-    pub(crate) standings: Vec<AppliedProfile>,
-    applied: Vec<ActiveProfile>,
+    pub(crate) applied: Vec<AppliedProfile>,
+    active: Vec<ActiveProfile>,
     events: EventSink,
 }
 
@@ -72,7 +72,7 @@ impl ConnectedHosts {
         let disables_smt = self.iter().any(|(_, reached)| reached.params.disable_smt == Some(true));
         if named.profile.is_empty() && !disables_smt {
             let (pool, events) = (self.pool.clone(), self.events.clone());
-            return Ok(ProfiledHosts { pool, standings: Vec::new(), applied: Vec::new(), events });
+            return Ok(ProfiledHosts { pool, applied: Vec::new(), active: Vec::new(), events });
         }
         let notify = |host: &WorkerName, step: String| {
             self.events.emit_host(host, HostEvent::ProfileStep(step));
@@ -91,16 +91,16 @@ impl ConnectedHosts {
             }
         });
         let mut pool = WorkerPool { unreachable: self.pool.unreachable.clone(), ..WorkerPool::default() };
-        let (mut applied, mut failed) = (Vec::new(), Vec::new());
+        let (mut active, mut failed) = (Vec::new(), Vec::new());
         let results = join_all(each).await;
         let ends = results.iter().flat_map(|(member, result, elapsed)| profile_ends(step, member, result, *elapsed));
         record_ends(folder, ends.collect())?;
         for (member, result, _) in results {
             match result {
-                Ok(applied_profile) => {
-                    add_workers(&mut pool, member, &applied_profile).await?;
-                    self.report_unsupported(&applied_profile.standing);
-                    applied.push(applied_profile);
+                Ok(active_profile) => {
+                    add_workers(&mut pool, member, &active_profile).await?;
+                    self.report_unsupported(&active_profile.applied);
+                    active.push(active_profile);
                 }
                 Err(error) => {
                     pool.unreachable.insert(error.host.clone(), error.to_string());
@@ -108,14 +108,14 @@ impl ConnectedHosts {
                 }
             }
         }
-        resolve_groups(&mut pool, self, &applied);
-        let last = if applied.is_empty() && unmet == ProfileFailurePolicy::Abort { failed.pop() } else { None };
+        resolve_groups(&mut pool, self, &active);
+        let last = if active.is_empty() && unmet == ProfileFailurePolicy::Abort { failed.pop() } else { None };
         failed.into_iter().for_each(|error| self.events.warn(error));
         if let Some(error) = last {
             return Err(error.into());
         }
-        let standings = applied.iter().map(|profile| profile.standing.clone()).collect();
-        Ok(ProfiledHosts { pool, standings, applied, events: self.events.clone() })
+        let applied = active.iter().map(|profile| profile.applied.clone()).collect();
+        Ok(ProfiledHosts { pool, applied, active, events: self.events.clone() })
     }
 
     /// Checks on all hosts at the same time whether a profile can be applied.
@@ -141,10 +141,10 @@ impl ConnectedHosts {
         ApplyContext { options: &self.options, program, assets: &self.assets, sets, notify }
     }
 
-    fn report_unsupported(&self, standing: &AppliedProfile) {
-        let settings: Vec<_> = standing.knobs.iter().filter(|knob| knob.outcome.reason().is_some()).cloned().collect();
+    fn report_unsupported(&self, applied: &AppliedProfile) {
+        let settings: Vec<_> = applied.knobs.iter().filter(|knob| knob.outcome.reason().is_some()).cloned().collect();
         if !settings.is_empty() {
-            self.events.emit_host(&standing.host, HostEvent::UnsupportedSettings(settings));
+            self.events.emit_host(&applied.host, HostEvent::UnsupportedSettings(settings));
         }
     }
 }
@@ -162,7 +162,7 @@ fn profile_ends(
     result: &Result<ActiveProfile, ProfileError>,
     elapsed: Duration,
 ) -> Vec<PreparationEnd> {
-    let guests = result.iter().flat_map(|applied| &applied.standing.guests).map(|guest| PreparationEnd {
+    let guests = result.iter().flat_map(|active| &active.applied.guests).map(|guest| PreparationEnd {
         step,
         machine: guest.name.clone(),
         outcome: StepOutcome::Done,
@@ -178,12 +178,12 @@ fn profile_ends(
 }
 
 /// Adds the workers of a host in its profile: its guests, or the host itself.
-async fn add_workers(pool: &mut WorkerPool, host: &PooledWorker, applied: &ActiveProfile) -> Result<(), SessionError> {
-    if applied.standing.profile.guests.is_none() {
+async fn add_workers(pool: &mut WorkerPool, host: &PooledWorker, active: &ActiveProfile) -> Result<(), SessionError> {
+    if active.applied.profile.guests.is_none() {
         pool.workers.push(host.clone());
         return Ok(());
     }
-    for (guest, created, path) in applied.guests() {
+    for (guest, created, path) in active.guests() {
         let address = Some(created.address.clone());
         let console = Some(GuestConsole { host: host.worker.clone(), path: path.to_owned() });
         pool.workers.push(PooledWorker { address, console, ..PooledWorker::with_facts(Worker::clone(guest)).await? });
@@ -193,11 +193,10 @@ async fn add_workers(pool: &mut WorkerPool, host: &PooledWorker, applied: &Activ
 }
 
 /// Resolves names of hosts and groups to workers; the name of a host with guests stands for its guests.
-fn resolve_groups(pool: &mut WorkerPool, hosts: &ConnectedHosts, applied: &[ActiveProfile]) {
+fn resolve_groups(pool: &mut WorkerPool, hosts: &ConnectedHosts, active: &[ActiveProfile]) {
     let guests = |host: &WorkerName| {
-        let of_host =
-            applied.iter().find(|profile| profile.standing.host == *host && profile.guests().next().is_some());
-        of_host.map(|profile| profile.standing.guests.iter().map(|guest| guest.name.clone()).collect::<Vec<_>>())
+        let of_host = active.iter().find(|profile| profile.applied.host == *host && profile.guests().next().is_some());
+        of_host.map(|profile| profile.applied.guests.iter().map(|guest| guest.name.clone()).collect::<Vec<_>>())
     };
     for (group, members) in &hosts.pool.groups {
         let all = members.iter().flat_map(|host| guests(host).unwrap_or_else(|| vec![host.clone()]));
@@ -213,13 +212,13 @@ fn resolve_groups(pool: &mut WorkerPool, hosts: &ConnectedHosts, applied: &[Acti
 
 impl ProfiledHosts {
     pub(crate) async fn console_output(&self) -> Vec<(WorkerName, Vec<u8>)> {
-        join_all(self.applied.iter().map(ActiveProfile::consoles)).await.concat()
+        join_all(self.active.iter().map(ActiveProfile::consoles)).await.concat()
     }
 
     /// Reverts all hosts and warns about what could not be restored. Returns the hosts that could not be reverted.
     pub(crate) async fn revert(self) -> Vec<WorkerName> {
         let mut failed = Vec::new();
-        for result in join_all(self.applied.into_iter().map(revert_host)).await {
+        for result in join_all(self.active.into_iter().map(revert_host)).await {
             match result {
                 Ok((host, reverted)) => {
                     let is_conflict =
@@ -238,7 +237,7 @@ impl ProfiledHosts {
     }
 }
 
-async fn revert_host(applied: ActiveProfile) -> Result<(WorkerName, Vec<RevertedChange>), ProfileError> {
-    let host = applied.standing.host.clone();
-    Ok((host, applied.revert().await?))
+async fn revert_host(active: ActiveProfile) -> Result<(WorkerName, Vec<RevertedChange>), ProfileError> {
+    let host = active.applied.host.clone();
+    Ok((host, active.revert().await?))
 }

@@ -27,8 +27,8 @@ pub(crate) fn ab(args: &AbArgs, console: &Console) -> Result<Exit, Error> {
     } else {
         print_experiment(&Experiment::Variants(result.clone()), &session, console)?;
     }
-    let standings = result.cases.iter().flat_map(|case| &case.variants).filter_map(|variant| variant.result);
-    let is_worse = standings.into_iter().any(|standing| standing.verdict.is_worse());
+    let mut results = result.cases.iter().flat_map(|case| &case.variants).filter_map(|variant| variant.result);
+    let is_worse = results.any(|result| result.verdict.is_worse());
     Ok(if is_worse { Exit::Regression } else { status.into() })
 }
 
