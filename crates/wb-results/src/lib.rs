@@ -2,15 +2,18 @@
 //! them. Nothing is computed here but what a single result says of itself; whoever renders, compares or keeps results
 //! depends on this crate, and not on what measured them.
 //!
-//! Start with [`Study`], the results of a run.
+//! Start with [`Study`], the results of a run, [`comparison::ComparisonResult`], those of a comparison, or
+//! [`experiment::Experiment`].
 
 #![forbid(unsafe_code)]
 
 pub mod attempt;
 pub mod borrowed;
 pub mod cell;
+pub mod comparison;
 pub mod conclusion;
 pub mod curve;
+pub mod experiment;
 pub mod failures;
 pub mod finding;
 pub mod latency;
