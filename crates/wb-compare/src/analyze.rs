@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
+use wb_results::comparison::Statistic;
+
 use crate::build::{Builds, MeasuredValue, MetricIndex};
-use crate::id::Statistic;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckFilter {

@@ -4,12 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use wb_model::{Class, MetricKey, Unit, strip_worker};
+use wb_results::comparison::{AttemptCounts, CheckId, IdFormat, SampleCounts, Statistic};
 
 use crate::direction::{DirectionOverride, Directions};
-use crate::id::{CheckId, IdFormat, Statistic};
 use crate::interner::{Interner, Set, Symbol};
 use crate::metadata::Metadata;
 use crate::run_identity::RunIdentity;
@@ -145,40 +143,6 @@ impl TestError {
     /// The identifier of the error in run-perf's syntax.
     pub fn id(&self) -> String {
         format!("{}:./ERROR/ERROR/ERROR.error", self.location)
-    }
-}
-
-/// The number of counted samples, and how many of them were disturbed from outside the workload.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SampleCounts {
-    /// The number of counted samples.
-    pub counted: usize,
-    /// The number of disturbed samples among them.
-    pub disturbed: usize,
-}
-
-impl std::ops::Add for SampleCounts {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { counted: self.counted + other.counted, disturbed: self.disturbed + other.disturbed }
-    }
-}
-
-/// The number of attempts at the samples of a cell without warm-ups, and how many of them failed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AttemptCounts {
-    /// The number of failed attempts.
-    pub failed: u32,
-    /// The number of attempts; 0 if the results do not record them.
-    pub attempts: u32,
-}
-
-impl std::ops::Add for AttemptCounts {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { failed: self.failed + other.failed, attempts: self.attempts + other.attempts }
     }
 }
 

@@ -5,8 +5,10 @@
 
 use std::collections::HashMap;
 
+use wb_results::comparison::AttemptCounts;
+
 use crate::build::{
-    AttemptCounts, Builds, EXIT_STATUS, InternedCell, MeasuredValue, MetricIndex, MetricReading, ParamSetId, TestError,
+    Builds, EXIT_STATUS, InternedCell, MeasuredValue, MetricIndex, MetricReading, ParamSetId, TestError,
 };
 use crate::interner::Symbol;
 

@@ -1,8 +1,7 @@
 //! Whether attempts fail as often on both sides.
 
+use wb_results::comparison::AttemptCounts;
 use wb_stats::FisherExact;
-
-use crate::build::AttemptCounts;
 
 /// Fisher's exact test of the failed attempts of two sides.
 pub(crate) struct FailureTest {

@@ -1,7 +1,7 @@
 //! Compares builds: which metrics improved or regressed, by how much, and against what normal variation.
 //!
-//! The input is result folders, the output is finished comparisons. This crate draws nothing, prints nothing and
-//! measures nothing.
+//! The input is result folders, the output is finished comparisons, whose types are in [`wb_results::comparison`] and
+//! [`wb_results::experiment`]. This crate draws nothing, prints nothing and measures nothing.
 //!
 //! Start with [`source::read`], which reads folders into [`Builds`]. Each comparison method has its own module:
 //! [`run_perf::tolerance`] judges differences in percent, as run-perf does, [`mod@statistical`] ratios of medians and
@@ -22,7 +22,6 @@ pub mod environment;
 mod exit_status;
 pub mod experiment;
 mod failure_test;
-pub mod id;
 mod interner;
 pub mod judgement;
 pub mod metadata;
@@ -38,11 +37,8 @@ pub mod test_setup;
 pub mod unknown_name;
 pub mod within_run;
 
-pub use build::{AttemptCounts, Build, Builds, MeasuredValue, MetricIndex, MetricReading, Run, SampleCounts};
-pub use comparison::ComparisonResult;
+pub use build::{Build, Builds, MeasuredValue, MetricIndex, MetricReading, Run};
 pub use direction::Directions;
-pub use experiment::{CalibrationExperiment, VariantExperiment};
-pub use id::{CheckId, IdFormat, Statistic};
 pub use judgement::{Judgement, JudgementOptions, NothingComparable};
 pub use metadata::Metadata;
 pub use model::{AnyModel, Models, NoiseModel};

@@ -6,9 +6,8 @@ use serde_json::Value as Json;
 
 use wb_model::secrets::mask_command_line;
 use wb_model::{Facts, System};
+use wb_results::comparison::{BASE_ENVIRONMENT, Environments, MachineEnvironment};
 use wb_sys::Environment;
-
-use crate::environment::{BASE_ENVIRONMENT, Environments, MachineEnvironment};
 
 /// Metadata of a run. Keys without a field of their own are in `others`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -81,8 +81,10 @@ fn timed_samples(run: &Run, row: MetricIndex) -> Vec<(SampleTime, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use wb_results::comparison::AttemptCounts;
+
     use super::*;
-    use crate::build::{AttemptCounts, MeasuredValue, MetricReading, ParamSetId};
+    use crate::build::{MeasuredValue, MetricReading, ParamSetId};
 
     const ROW: MetricIndex = MetricIndex(0);
 

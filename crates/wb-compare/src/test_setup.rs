@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use crate::build::{Build, Builds, InternedCell, ParamSetId, Run};
 use crate::build::{DEFINITION_KEY, METRIC_CLASS, METRIC_DIRECTION, METRIC_UNIT};
-use crate::environment::{ValueChange, changes};
-use crate::id::IdFormat;
+use crate::environment::changes;
 use crate::interner::Symbol;
 use wb_model::pluralize;
+use wb_results::comparison::{IdFormat, ValueChange};
 
 /// The setups of a run's tests, by `PROFILE/TEST/SERIAL` and case.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use wb_diagnostics::{help_with_suggestion, suggest};
 use wb_model::{MetricKey, strip_worker};
+use wb_results::comparison::Statistic;
 
 use crate::build::{Build, Builds};
 use crate::direction::DirectionOverride;
-use crate::id::Statistic;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown {kind} `{name}` in {builds}")]

@@ -1,9 +1,9 @@
 //! Tables of systems: the machines of a run, or the two sides of a comparison.
 
 use serde::Serialize;
-use wb_compare::comparison::BuildSummary;
 use wb_model::System;
 use wb_results::Study;
+use wb_results::comparison::BuildSummary;
 
 use crate::text::{Style, definition_list};
 
@@ -101,7 +101,7 @@ pub(crate) fn system_text(system: &System, style: Style) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wb_compare::comparison::RunSummary;
+    use wb_results::comparison::RunSummary;
 
     use super::*;
 

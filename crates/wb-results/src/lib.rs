@@ -2,16 +2,19 @@
 //! them. Nothing is computed here but what a single result says of itself; whoever renders, compares or keeps results
 //! depends on this crate, and not on what measured them.
 //!
-//! Start with [`Study`], the results of a run; [`contention`] has those of contention benches.
+//! Start with [`Study`], the results of a run; [`comparison`] has those of a comparison, [`experiment`] of interleaved
+//! variants, [`net`] of network runs, and [`contention`] of contention benches.
 
 #![forbid(unsafe_code)]
 
 pub mod attempt;
 pub mod borrowed;
 pub mod cell;
+pub mod comparison;
 pub mod conclusion;
 pub mod contention;
 pub mod curve;
+pub mod experiment;
 pub mod failures;
 pub mod finding;
 pub mod latency;

@@ -2,7 +2,8 @@
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use wb_compare::calibrate::{Calibration, CalibrationSample, Options, calibrate};
+use wb_compare::calibrate::{CalibrationSample, Options, calibrate};
+use wb_results::experiment::Calibration;
 
 const BOOTS: u32 = 100;
 /// The number of runs per boot.

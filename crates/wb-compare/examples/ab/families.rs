@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use wb_compare::sequential_test::{CaseBlocks, CaseResult, MetricBlocks, Options, SequentialTest, VariantVerdict};
+use wb_compare::sequential_test::{CaseBlocks, CaseResult, MetricBlocks, Options, SequentialTest};
 use wb_model::Direction;
+use wb_results::experiment::VariantVerdict;
 
 use super::page::percent;
 use super::populations::Population;

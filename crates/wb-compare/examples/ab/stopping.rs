@@ -4,10 +4,9 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use wb_compare::sequential_test::{
-    CaseBlocks, MetricBlocks, MetricResult, Options, SequentialTest, VariantResult, VariantVerdict,
-};
+use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, MetricResult, Options, SequentialTest};
 use wb_model::Direction;
+use wb_results::experiment::{VariantResult, VariantVerdict};
 
 use super::populations::Population;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use wb_compare::calibrate::{Calibration, Design};
+use wb_results::experiment::{Calibration, Design};
 
 use super::designs::System;
 use super::families::FamilyRow;

@@ -1,11 +1,12 @@
 //! A/A comparison: a significance test of two sets of samples of one system, and its minimum detectable effect.
 
 use wb_model::Direction;
+use wb_results::comparison::NegligibleRatios;
+use wb_results::experiment::Design;
 use wb_stats::{GroupSequentialTest, HodgesLehmann, Interval, LogRatios, Samples};
 
-use super::{Design, Options};
+use super::Options;
 use crate::statistical::Verdict;
-use crate::statistical::threshold::NegligibleRatios;
 use crate::statistical::verdict::judge;
 
 /// The statistical power: the probability with which a difference has to be detected.

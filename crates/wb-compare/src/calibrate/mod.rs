@@ -5,8 +5,7 @@
 
 mod aa_comparison;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use wb_results::experiment::{Calibration, Design, DesignResult};
 use wb_stats::{CONFIDENCE, GroupSequentialTest, Proportion, VarianceComponents, variance_components};
 
 use self::aa_comparison::{AaComparison, compare_sides, detectable_percent};
@@ -36,51 +35,6 @@ impl Default for Options {
     fn default() -> Self {
         Self { samples_per_side: 10, threshold: 5.0, error_rate: 0.05 }
     }
-}
-
-/// The result of a calibration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Calibration {
-    /// The number of samples.
-    pub samples: usize,
-    /// The number of disturbed samples.
-    pub disturbed: usize,
-    /// The result of each design.
-    pub designs: Vec<DesignResult>,
-    /// The variance components of all samples.
-    pub variance_components: VarianceComponents,
-    /// The variance components without disturbed samples.
-    pub undisturbed_variance_components: VarianceComponents,
-}
-
-/// A design: how samples are assigned to two sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Design {
-    /// All of one side, then all of the other, within a run: `AAAA BBBB`. Compared by the tests of the shift.
-    Blocked,
-    /// Alternately within a run, with a changing order: `ABBA`. Compared by the signed-rank test of pairs.
-    Interleaved,
-    /// Each side from a different run, one after the other. Compared by the tests of the shift, as if runs did not differ.
-    Runs,
-}
-
-impl Design {
-    pub const ALL: [Self; 3] = [Self::Blocked, Self::Interleaved, Self::Runs];
-}
-
-/// The result of a design.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct DesignResult {
-    /// The design.
-    pub design: Design,
-    /// The share of comparisons with a significant difference; `None` without any comparison.
-    pub beyond_chance: Option<Proportion>,
-    /// The share of comparisons with a verdict of improved or regressed: significant and beyond the threshold.
-    pub verdicts: Option<Proportion>,
-    /// The smallest difference, in percent, that would have been improved or regressed in 80 % of the comparisons;
-    /// `None` if there are too few samples for an interval.
-    pub detectable_percent: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]

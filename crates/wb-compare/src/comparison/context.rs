@@ -2,41 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use wb_results::comparison::{ContextDifferences, Environments, ValueChange};
 
-use super::RunSummary;
+use super::builds::summarize_run;
 use crate::Metadata;
 use crate::build::{Build, Builds, InternedCell};
-use crate::environment::{Environments, SectionDifference, ValueChange, Values, changes, differences};
-
-/// Differences that may explain those of the metrics.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct ContextDifferences {
-    /// Metadata: the machine, distributions, versions, and values added by the user.
-    pub metadata: Vec<ValueChange>,
-    /// Programs, compilers and hashes of built programs, by test, with the cells that were measured with them.
-    pub programs: Vec<ValueChange>,
-    /// Environments of the machines, and the effects of profiles on them.
-    pub environment: Vec<SectionDifference>,
-}
+use crate::environment::{Values, changes, differences};
 
 /// Names of metadata that always differ between builds and explain nothing.
 const EXPECTED_DIFFERENCES: [&str; 5] = ["build", "url", "started", "command", "machine url"];
 
-impl ContextDifferences {
-    /// The differences between the first and the last build; none with a single build.
-    pub(super) fn new(builds: &Builds) -> Self {
-        let [first, .., last] = builds.list() else { return Self::default() };
-        Self {
-            metadata: changes(&metadata(first), &metadata(last)),
-            programs: program_changes(builds, [first, last]),
-            environment: differences(&environments(first), &environments(last)),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.metadata.is_empty() && self.programs.is_empty() && self.environment.is_empty()
+/// The differences between the first and the last build; none with a single build.
+pub(super) fn context_differences(builds: &Builds) -> ContextDifferences {
+    let [first, .., last] = builds.list() else { return ContextDifferences::default() };
+    ContextDifferences {
+        metadata: changes(&metadata(first), &metadata(last)),
+        programs: program_changes(builds, [first, last]),
+        environment: differences(&environments(first), &environments(last)),
     }
 }
 
@@ -47,7 +29,7 @@ fn environments(build: &Build) -> Vec<&Environments> {
 /// By name, with the values of all runs.
 fn metadata(build: &Build) -> Values {
     let mut metadata = Values::new();
-    let pairs = build.runs.iter().flat_map(|run| RunSummary::new(run).metadata);
+    let pairs = build.runs.iter().flat_map(|run| summarize_run(run).metadata);
     for (name, value) in pairs.filter(|(name, _)| !EXPECTED_DIFFERENCES.contains(&name.as_str())) {
         metadata.entry(name).or_default().insert(value);
     }

@@ -1,169 +1,12 @@
 //! Determines the final verdict on a check, and the method that decides it.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use wb_results::comparison::{
+    CheckId, ComparisonMethod, FinalVerdict, IdFormat, NoiseModelUse, ParamDifference, Statistic, Status,
+};
 
-use super::report::ParamDifference;
 use crate::build::DEFINING_PARAMS;
 use crate::direction::is_speed;
-use crate::id::{CheckId, IdFormat, Statistic};
-use crate::run_perf::tolerance::Status;
-use crate::sequential_test::VariantVerdict;
-use crate::statistical::{self, ENOUGH_SAMPLES, NoiseModelUse, Verdict};
-
-/// A comparison method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ComparisonMethod {
-    /// Differences in percent compared with a limit, as in run-perf.
-    Tolerance,
-    /// Ratios and their uncertainty.
-    Statistical,
-}
-
-impl ComparisonMethod {
-    /// The name in files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Tolerance => "tolerance",
-            Self::Statistical => "statistical",
-        }
-    }
-}
-
-/// The final verdict on a check, from either method, in the words of every output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FinalVerdict {
-    /// Better than in the first build.
-    Improved,
-    /// Better than the reference, of parts of one run: a throughput or a latency.
-    Faster,
-    /// Better than the reference, of parts of one run: any other quantity.
-    Better,
-    /// Better by more than half the tolerance, where tolerances decide.
-    MinorGain,
-    /// Within the threshold; where tolerances decide, within half the tolerance.
-    Equivalent,
-    /// Worse by more than half the tolerance, where tolerances decide.
-    MinorLoss,
-    /// Worse than in the first build.
-    Regressed,
-    /// Worse than the reference, of parts of one run: a throughput or a latency.
-    Slower,
-    /// Worse than the reference, of parts of one run: any other quantity.
-    Worse,
-    /// Different, and neither direction is better, or only a standard deviation differs.
-    Differs,
-    /// The samples differ, but no more than runs of one build may.
-    Unconfirmed,
-    /// No verdict yet.
-    Inconclusive,
-    /// Only the last build has it, with a valid value.
-    New,
-    /// The last build does not have it, or an error is why the first does not; of parts of one run, one of both does not.
-    Missing,
-    /// A side has no valid value: all of its attempts failed, or their values are invalid.
-    Invalid,
-    /// The sides have different definitions.
-    Incomparable,
-}
-
-impl FinalVerdict {
-    pub const ALL: [Self; 16] = [
-        Self::Improved,
-        Self::Faster,
-        Self::Better,
-        Self::MinorGain,
-        Self::Equivalent,
-        Self::MinorLoss,
-        Self::Regressed,
-        Self::Slower,
-        Self::Worse,
-        Self::Differs,
-        Self::Unconfirmed,
-        Self::Inconclusive,
-        Self::New,
-        Self::Missing,
-        Self::Invalid,
-        Self::Incomparable,
-    ];
-
-    pub fn is_better(self) -> bool {
-        matches!(self, Self::Improved | Self::Faster | Self::Better)
-    }
-
-    pub fn is_worse(self) -> bool {
-        matches!(self, Self::Regressed | Self::Slower | Self::Worse)
-    }
-
-    pub fn is_change(self) -> bool {
-        self.is_better() || self.is_worse() || self == Self::Differs
-    }
-
-    /// Whether a check can have it. Builds follow each other; parts of one run are `alternatives`, which neither
-    /// improve nor regress.
-    pub fn is_possible(self, alternatives: bool) -> bool {
-        match self {
-            Self::Improved | Self::Regressed | Self::New => !alternatives,
-            Self::Faster | Self::Better | Self::Slower | Self::Worse => alternatives,
-            _ => true,
-        }
-    }
-
-    /// The same between alternatives; `is_speed` is whether a throughput or a latency is compared.
-    pub(super) fn between_alternatives(self, is_speed: bool) -> Self {
-        match (self, is_speed) {
-            (Self::Improved, true) => Self::Faster,
-            (Self::Improved, false) => Self::Better,
-            (Self::Regressed, true) => Self::Slower,
-            (Self::Regressed, false) => Self::Worse,
-            (other, _) => other,
-        }
-    }
-
-    /// The more precise verdict of a check that only the judged build has, `New` or `Invalid`, in place of `Missing`.
-    pub(super) fn or_judged_alone(self, judged_alone: Option<Self>) -> Self {
-        judged_alone.filter(|_| self == Self::Missing).unwrap_or(self)
-    }
-
-    /// Whether it is that of a comparison, even an undecided one, rather than a reason why there is none.
-    pub fn is_compared(self) -> bool {
-        !matches!(self, Self::New | Self::Missing | Self::Invalid | Self::Incomparable)
-    }
-
-    /// Whether it counts against a build: worse, or not compared although the first build has it.
-    pub fn is_failure(self) -> bool {
-        self.is_worse() || !self.is_compared() && self != Self::New
-    }
-
-    /// Whether it is more than a small difference or none.
-    pub fn is_notable(self) -> bool {
-        !matches!(self, Self::MinorGain | Self::Equivalent | Self::MinorLoss)
-    }
-
-    /// The word in every output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Improved => "improved",
-            Self::Faster => "faster",
-            Self::Better => "better",
-            Self::MinorGain => "minor-gain",
-            Self::Equivalent => "equivalent",
-            Self::MinorLoss => "minor-loss",
-            Self::Regressed => "regressed",
-            Self::Slower => "slower",
-            Self::Worse => "worse",
-            Self::Differs => "differs",
-            Self::Unconfirmed => "unconfirmed",
-            Self::Inconclusive => "inconclusive",
-            Self::New => "new",
-            Self::Missing => "missing",
-            Self::Invalid => "invalid",
-            Self::Incomparable => "incomparable",
-        }
-    }
-}
+use crate::statistical::{self, ENOUGH_SAMPLES, Verdict};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CheckDecision {
@@ -226,11 +69,27 @@ pub(super) fn decide(
     };
     let final_verdict = if alternatives {
         // What fails more often is not slower.
-        decided.between_alternatives(statistic == Statistic::Mean && is_speed(class) && !fails_more)
+        between_alternatives(decided, statistic == Statistic::Mean && is_speed(class) && !fails_more)
     } else {
         decided
     };
     CheckDecision { by, final_verdict, too_few_samples }
+}
+
+/// The verdict between alternatives; `is_speed` is whether a throughput or a latency is compared.
+pub(super) fn between_alternatives(verdict: FinalVerdict, is_speed: bool) -> FinalVerdict {
+    match (verdict, is_speed) {
+        (FinalVerdict::Improved, true) => FinalVerdict::Faster,
+        (FinalVerdict::Improved, false) => FinalVerdict::Better,
+        (FinalVerdict::Regressed, true) => FinalVerdict::Slower,
+        (FinalVerdict::Regressed, false) => FinalVerdict::Worse,
+        (other, _) => other,
+    }
+}
+
+/// The more precise verdict of a check that only the judged build has, `New` or `Invalid`, in place of `Missing`.
+pub(super) fn or_judged_alone(verdict: FinalVerdict, judged_alone: Option<FinalVerdict>) -> FinalVerdict {
+    judged_alone.filter(|_| verdict == FinalVerdict::Missing).unwrap_or(verdict)
 }
 
 /// With several runs, their own variation counts; a noise model was learnt from many samples.
@@ -255,7 +114,7 @@ fn uses_noise_model(check: &statistical::MetricComparison) -> bool {
 
 impl CheckDecision {
     pub(super) fn or_judged_alone(self, judged_alone: Option<FinalVerdict>) -> Self {
-        Self { final_verdict: self.final_verdict.or_judged_alone(judged_alone), ..self }
+        Self { final_verdict: or_judged_alone(self.final_verdict, judged_alone), ..self }
     }
 }
 
@@ -271,36 +130,6 @@ impl From<Verdict> for FinalVerdict {
             Verdict::Invalid => Self::Invalid,
             Verdict::Incomparable => Self::Incomparable,
             Verdict::Missing => Self::Missing,
-        }
-    }
-}
-
-impl From<VariantVerdict> for FinalVerdict {
-    fn from(verdict: VariantVerdict) -> Self {
-        match verdict {
-            VariantVerdict::Faster => Self::Faster,
-            VariantVerdict::Better => Self::Better,
-            VariantVerdict::Slower => Self::Slower,
-            VariantVerdict::Worse => Self::Worse,
-            VariantVerdict::Differs => Self::Differs,
-            VariantVerdict::Equivalent => Self::Equivalent,
-            VariantVerdict::Inconclusive => Self::Inconclusive,
-        }
-    }
-}
-
-impl From<Status> for FinalVerdict {
-    fn from(status: Status) -> Self {
-        match status {
-            Status::Improved => Self::Improved,
-            Status::MinorGain => Self::MinorGain,
-            Status::Equivalent => Self::Equivalent,
-            Status::MinorLoss => Self::MinorLoss,
-            Status::Regressed => Self::Regressed,
-            Status::Differs => Self::Differs,
-            Status::Missing => Self::Missing,
-            Status::Invalid => Self::Invalid,
-            Status::Incomparable => Self::Incomparable,
         }
     }
 }

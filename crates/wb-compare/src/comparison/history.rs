@@ -3,21 +3,23 @@
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
+use wb_results::comparison::{ComparisonMethod, FinalVerdict, ParamDifference, Statistic, Status, Totals};
 
+use super::check::zero_mean_side;
 use super::decide::{CheckDecision, decide};
 use super::group::{GroupVerdict, judge_groups};
 use super::missing_reason::MissingReasons;
-use super::report::{ParamDifference, param_differences};
-use super::{ComparisonMethod, FinalVerdict, Totals};
+use super::params::param_differences;
+use super::totals::count_check;
 use crate::build::{Builds, METRIC_DIRECTION, MetricIndex, ParamSetId};
-use crate::id::Statistic;
+use crate::run_perf::tolerance;
 use crate::run_perf::tolerance::average::Average;
 use crate::run_perf::tolerance::groups::ToleranceGroup;
-use crate::run_perf::tolerance::{self, Status};
 use crate::statistical;
 
-/// The result of every check in every later build; [`ComparisonResult`](super::ComparisonResult) has that of the last
-/// one only. The index of the first later build is 1; checks are indexed as in [`tolerance::Comparison::checks`].
+/// The result of every check in every later build; a [`ComparisonResult`](wb_results::comparison::ComparisonResult) has
+/// that of the last one only. The index of the first later build is 1; checks are indexed as in
+/// [`tolerance::Comparison::checks`].
 #[derive(Debug)]
 pub struct BuildHistory<'a> {
     pub builds: &'a Builds,
@@ -94,7 +96,7 @@ impl<'a> BuildHistory<'a> {
         for index in checks {
             if let Some(judged) = self.build_check(index, build) {
                 let check = self.tolerances.checks[index];
-                totals.add(check.statistic, check.primary, judged.final_verdict, judged.decided_by);
+                count_check(&mut totals, check.statistic, check.primary, judged.final_verdict, judged.decided_by);
             }
         }
         totals
@@ -173,7 +175,7 @@ impl<'a> BuildHistory<'a> {
             let differences = self.difference_index(check.row, build, cache);
             let differing = differences.map_or(&[][..], |index| &self.differences[index]);
             let by_statistics = statistical_check.map(|(_, check)| *check);
-            let has_zero_mean = super::zero_mean_side(self.builds, tolerances.checks[position], build).is_some();
+            let has_zero_mean = zero_mean_side(self.builds, tolerances.checks[position], build).is_some();
             let decision = decide(
                 tolerances.id(position),
                 alternatives,

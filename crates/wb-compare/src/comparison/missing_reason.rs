@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 
 use wb_model::strip_worker;
+use wb_results::comparison::{CheckId, FinalVerdict, ParamDifference, Statistic};
 
 use super::decide::CheckDecision;
-use super::{FinalVerdict, ParamDifference};
 use crate::build::{
     Build, Builds, DEFINING_PARAMS, InternedCell, METRIC_CLASS, METRIC_DIRECTION, MeasuredValue, MetricIndex,
 };
-use crate::id::{CheckId, Statistic};
 use crate::statistical::{self, ENOUGH_SAMPLES};
 
 /// The messages of a build's errors, by location.

@@ -2,32 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use similar::{ChangeTag, DiffOp, TextDiff};
 use wb_model::Sha256;
+use wb_results::comparison::ValueChange;
 
 use super::values::Values;
-
-/// A value that differs between the sides.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ValueChange {
-    /// Its name within the section, empty for the whole section; a text with several lines has one change per line.
-    pub name: String,
-    /// The value in the first build; `None` if missing. Several values are those of the build's runs.
-    pub before: Option<String>,
-    /// The value in the last build.
-    pub after: Option<String>,
-    /// The cells measured with these values; empty if the whole machine differs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cells: Vec<String>,
-}
-
-impl ValueChange {
-    pub(crate) fn new(name: &str, before: Option<String>, after: Option<String>) -> Self {
-        Self { name: name.to_owned(), before, after, cells: Vec::new() }
-    }
-}
 
 pub(crate) fn changes(before: &Values, after: &Values) -> Vec<ValueChange> {
     let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();

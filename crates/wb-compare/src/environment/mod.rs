@@ -1,4 +1,4 @@
-//! Environments: the recorded state of a run's machines, and the differences between those of two builds.
+//! The differences between the environments of two builds: the recorded state of their machines.
 //!
 //! Start with [`differences()`]; [`values`] flattens recorded sections into comparable values, and [`changes()`] pairs
 //! them.
@@ -8,52 +8,10 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use wb_results::comparison::{Environments, MachineEnvironment, MachineRef, SectionDifference, ValueChange};
 
-pub use changes::ValueChange;
 pub(crate) use changes::changes;
 pub(crate) use values::Values;
-
-/// The name of the environment without a profile, in place of a profile's. `World` is run-perf's word for it.
-pub const BASE_ENVIRONMENT: &str = "World";
-
-/// The machines of a run by profile, or [`BASE_ENVIRONMENT`].
-pub type Environments = BTreeMap<String, Vec<MachineEnvironment>>;
-
-/// The recorded state of a machine.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-pub struct MachineEnvironment {
-    /// The worker's name; `None` if the run did not record names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker: Option<String>,
-    /// The recorded values, by section: `kernel`, `packages`, `profile`, … Keys that end in `_raw` have the original of
-    /// a filtered value and are not compared.
-    pub sections: BTreeMap<String, Value>,
-}
-
-/// A section in which machines of two builds differ.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SectionDifference {
-    /// The machines with this difference.
-    pub machines: Vec<MachineRef>,
-    /// The section: `kernel`, `packages`, `profile`, …
-    pub section: String,
-    /// The differing values.
-    pub changes: Vec<ValueChange>,
-}
-
-/// A reference to a machine.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct MachineRef {
-    /// The profile in which it was measured, or `World` for the environment without a profile.
-    #[serde(rename = "environment")]
-    pub profile: String,
-    /// The worker; `None` if both builds have one machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker: Option<String>,
-}
 
 /// The section with transient values, such as the load. It is not compared.
 const TRANSIENT: &str = "transient";
@@ -209,7 +167,7 @@ fn section_changes(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::MetricKey;
+use wb_results::comparison::AttemptCounts;
+use wb_results::experiment::ComparedMetric;
 
-use super::{ComparedMetric, VariantInputs};
-use crate::build::AttemptCounts;
+use super::VariantInputs;
 use crate::sequential_test::{CaseBlocks, InvalidBlock, MetricBlocks, SequentialTest, VariantAttempts};
 
 #[derive(Debug, Clone, PartialEq, Default)]

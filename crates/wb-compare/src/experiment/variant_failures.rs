@@ -1,7 +1,8 @@
 //! Whether variants fail more often than the first one.
 
+use wb_results::comparison::AttemptCounts;
+
 use super::{CaseSamples, VariantSamples};
-use crate::build::AttemptCounts;
 use crate::sequential_test::{FailureComparison, VariantAttempts};
 
 #[derive(Debug, Clone, Copy, Default)]

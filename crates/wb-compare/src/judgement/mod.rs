@@ -6,14 +6,15 @@ mod nothing_comparable;
 mod primary_metrics;
 mod thresholds;
 
+use wb_results::comparison::{
+    CheckResult, ComparisonMethod, ComparisonResult, FinalVerdict, SampleCounts, StatisticalSummary,
+};
 use wb_stats::RunPrior;
 
 pub use nothing_comparable::NothingComparable;
 
-use crate::build::{Builds, EMULATED, SampleCounts};
-use crate::comparison::{
-    BuildHistory, CheckResult, ComparisonMethod, ComparisonResult, FailOn, FinalVerdict, StatisticalSummary,
-};
+use crate::build::{Builds, EMULATED};
+use crate::comparison::{self, BuildHistory, FailOn};
 use crate::model::Models;
 use crate::run_perf::tolerance;
 use crate::statistical;
@@ -53,7 +54,7 @@ impl<'a> Judgement<'a> {
         };
         let by_statistics: Vec<_> = (1..=last).map(against).collect();
         let of_last = by_statistics.last().and_then(Option::as_ref);
-        let result = ComparisonResult::new(builds, &by_tolerance, of_last, options.method, options.fail_on);
+        let result = comparison::summarize(builds, &by_tolerance, of_last, options.method, options.fail_on);
         Self { result, by_tolerance, by_statistics, builds, options }
     }
 

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_model::pluralize;
+use wb_results::comparison::{CheckId, CheckResult, ComparisonResult, FinalVerdict, ParamDifference};
 
 use crate::build::{DEFINING_PARAMS, DEFINITION_KEY, EMULATED};
-use crate::comparison::{CheckResult, ComparisonResult, FinalVerdict, ParamDifference};
-use crate::id::CheckId;
 
 /// A comparison in which no primary check has a value on both sides.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,9 +1,9 @@
 //! The primary metrics that the plans of the runs have.
 
 use wb_model::pluralize;
+use wb_results::comparison::Statistic;
 
 use crate::build::{Builds, MetricIndex};
-use crate::id::Statistic;
 
 /// A note if a metric of a cell that both sides have is primary in one of them only.
 pub(super) fn differences(builds: &Builds) -> Option<String> {

@@ -1,9 +1,9 @@
 //! The smallest relevant differences that the plans of the runs have.
 
 use wb_model::pluralize;
+use wb_results::comparison::Statistic;
 
 use crate::build::{Builds, MetricIndex};
-use crate::id::Statistic;
 use crate::statistical::Threshold;
 
 /// A note if the plans of the compared runs have different thresholds for a metric.

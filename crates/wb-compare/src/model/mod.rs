@@ -8,8 +8,9 @@ pub mod noise;
 
 use std::path::{Path, PathBuf};
 
+use wb_results::comparison::Statistic;
+
 use crate::build::Builds;
-use crate::id::Statistic;
 use crate::run_perf::model::ToleranceModel;
 
 pub use error::{ModelError, ParseModelError};

@@ -9,8 +9,9 @@
 //! metric is far away, also if another candidate is equal to the judged build; with nothing in common there is no
 //! result.
 
+use wb_results::comparison::Statistic;
+
 use crate::build::{Build, Builds, MetricIndex};
-use crate::id::Statistic;
 
 /// The candidate most similar to the judged build, and how it was found.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,9 +1,9 @@
 //! What the interim analyses of one variant have shown so far.
 
+use wb_results::comparison::NegligibleRatios;
 use wb_stats::{GroupSequentialTest, Interval, LogRatios};
 
 use super::LOG_ZERO;
-use crate::statistical::threshold::NegligibleRatios;
 
 /// The evidence about a variant's ratio to the first, from all blocks so far.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use wb_results::comparison::AttemptCounts;
 use wb_stats::benjamini_hochberg;
 
-use crate::build::AttemptCounts;
 use crate::failure_test::FailureTest;
 
 /// The share of the error rate at which failures end the sampling of a case, looked at after each round. At the end

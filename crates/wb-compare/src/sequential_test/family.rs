@@ -3,16 +3,15 @@
 use std::collections::BTreeSet;
 
 use wb_model::Direction;
+use wb_results::comparison::{AttemptCounts, ConfidenceInterval, NegligibleRatios};
+use wb_results::experiment::{StoppingState, VariantResult, VariantVerdict};
 use wb_stats::{Interval, benjamini_hochberg, selected_confidence};
 
 use super::evidence::Evidence;
 use super::{
-    CaseBlocks, CaseResult, FailureComparison, MetricBlocks, MetricResult, Options, SequentialTest, StoppingState,
-    VariantAttempts, VariantResult, VariantVerdict, log_ratio,
+    CaseBlocks, CaseResult, FailureComparison, MetricBlocks, MetricResult, Options, SequentialTest, VariantAttempts,
+    log_ratio, verdict_of_ratio,
 };
-use crate::build::AttemptCounts;
-use crate::comparison::ConfidenceInterval;
-use crate::statistical::threshold::NegligibleRatios;
 
 pub(super) struct Family<'a> {
     test: &'a SequentialTest,
@@ -174,7 +173,7 @@ impl<'a> Family<'a> {
             }
             let ratio = if *difference <= error_rate { evidence.ratio() } else { None };
             match ratio.filter(|ratio| !self.negligible.contains(*ratio)) {
-                Some(ratio) => VariantVerdict::of_ratio(ratio, direction),
+                Some(ratio) => verdict_of_ratio(ratio, direction),
                 None => VariantVerdict::Inconclusive,
             }
         };

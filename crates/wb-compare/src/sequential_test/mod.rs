@@ -16,12 +16,10 @@ mod family;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use wb_model::{Class, Direction, pluralize};
+use wb_results::experiment::{StoppingState, VariantResult, VariantVerdict};
 use wb_stats::GroupSequentialTest;
 
-use crate::comparison::ConfidenceInterval;
 use crate::direction::is_speed;
 pub(crate) use failures::FailureComparison;
 pub use failures::VariantAttempts;
@@ -99,90 +97,6 @@ pub struct MetricResult {
     pub blocks: usize,
     /// The result of each variant but the first, in order.
     pub variants: Vec<VariantResult>,
-}
-
-/// Whether another block is needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StoppingState {
-    /// Another block is needed.
-    Continue,
-    /// Every variant has a verdict in every metric, and more blocks up to the maximum would not decide about failed attempts
-    /// either, if those go on as so far.
-    Decided,
-    /// The maximum number of blocks is reached, and some variant has no verdict in some metric, or none about its failed
-    /// attempts.
-    AtLimit,
-}
-
-/// The comparison of a variant with the first variant.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct VariantResult {
-    /// The number of evaluated blocks with a sample of the variant and of the first; `None` if an older version recorded
-    /// the run.
-    #[serde(default)]
-    pub blocks: Option<usize>,
-    /// The ratio of the variant to the first; `None` before the first block, and where it is infinite, since the samples of
-    /// the first are zero, or so many of either side are zero that they have none.
-    pub ratio: Option<f64>,
-    /// The confidence interval of the ratio, valid for any stopping time; `None` with too few blocks, and if the ratio is 0
-    /// or an end is infinite.
-    pub interval: Option<ConfidenceInterval>,
-    /// The smallest error rate at which the variant alone would have been declared different, at this or an earlier
-    /// evaluation: valid for any stopping time, and 1 if it is above 0.5. `None` with too few blocks for an interval.
-    #[serde(default)]
-    pub p_value: Option<f64>,
-    /// The p-value adjusted for all comparisons of the experiment (Benjamini and Hochberg), of which those whose ratio has
-    /// never been beyond the threshold count as 1. A variant is better or worse if it is at most the error rate, and the
-    /// ratio is beyond the threshold.
-    #[serde(default)]
-    pub adjusted_p_value: Option<f64>,
-    /// How the variant compares with the first one.
-    pub verdict: VariantVerdict,
-}
-
-/// How a variant compares with the first one. They are alternatives, of which none regressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum VariantVerdict {
-    /// Better by more than the threshold, of a throughput or a latency.
-    Faster,
-    /// Better by more than the threshold.
-    Better,
-    /// Worse by more than the threshold, of a throughput or a latency.
-    Slower,
-    /// Worse by more than the threshold.
-    Worse,
-    /// Different by more than the threshold, and neither direction is better.
-    Differs,
-    /// The difference is within the threshold.
-    Equivalent,
-    /// No verdict is justified yet.
-    Inconclusive,
-}
-
-impl VariantVerdict {
-    pub fn is_worse(self) -> bool {
-        matches!(self, Self::Slower | Self::Worse)
-    }
-
-    fn of_ratio(ratio: f64, direction: Direction) -> Self {
-        match direction {
-            Direction::Neither => Self::Differs,
-            Direction::Higher if ratio > 1.0 => Self::Better,
-            Direction::Lower if ratio < 1.0 => Self::Better,
-            Direction::Higher | Direction::Lower => Self::Worse,
-        }
-    }
-
-    /// Says faster and slower in place of better and worse if the class is one of speed.
-    pub(crate) fn of_class(self, class: Class) -> Self {
-        match self {
-            Self::Better if is_speed(class) => Self::Faster,
-            Self::Worse if is_speed(class) => Self::Slower,
-            other => other,
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -279,6 +193,24 @@ impl SequentialTest {
             }
         }
         Ok(())
+    }
+}
+
+fn verdict_of_ratio(ratio: f64, direction: Direction) -> VariantVerdict {
+    match direction {
+        Direction::Neither => VariantVerdict::Differs,
+        Direction::Higher if ratio > 1.0 => VariantVerdict::Better,
+        Direction::Lower if ratio < 1.0 => VariantVerdict::Better,
+        Direction::Higher | Direction::Lower => VariantVerdict::Worse,
+    }
+}
+
+/// Faster and slower in place of better and worse, if the class is one of speed.
+pub(crate) fn verdict_of_class(verdict: VariantVerdict, class: Class) -> VariantVerdict {
+    match verdict {
+        VariantVerdict::Better if is_speed(class) => VariantVerdict::Faster,
+        VariantVerdict::Worse if is_speed(class) => VariantVerdict::Slower,
+        other => other,
     }
 }
 

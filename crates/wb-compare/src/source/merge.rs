@@ -1,11 +1,12 @@
 //! Merges parsed result files into the builds.
 
+use wb_results::comparison::Statistic;
+
 use super::folder::ResultFile;
 use super::parsed_result::ParsedResult;
 use super::warning::WarningKind;
 use super::{RunIndex, SourceError};
 use crate::build::{Builds, InternedCell, InternedMetric, MetricReading, ParamSetId, TestError};
-use crate::id::Statistic;
 use crate::interner::Symbol;
 
 /// Adds a file's metrics to its run; returns a warning about metrics that the run already had.

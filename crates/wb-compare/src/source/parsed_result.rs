@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use wb_model::{Class, Direction};
+use wb_results::comparison::{AttemptCounts, IdFormat, SampleCounts};
 
 use super::warning::WarningKind;
-use crate::build::{AttemptCounts, MeasuredValue, SampleCounts};
-use crate::id::IdFormat;
+use crate::build::MeasuredValue;
 use crate::interner::{Interner, Set, Symbol};
 use crate::schedule::SampleTime;
 

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use wb_model::ProfileName;
 use wb_model::secrets::mask_arguments;
 use wb_record::{JournalEvent, RunFile, RunFolder, RunRecords};
+use wb_results::comparison::MachineEnvironment;
 
 use super::warning::{Warning, WarningKind};
 use crate::distinct::distinct;
-use crate::environment::MachineEnvironment;
 use crate::metadata::Metadata;
 
 /// Unreadable files are skipped with a warning.
@@ -184,8 +184,10 @@ fn into_fields(value: Value) -> BTreeMap<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use wb_results::comparison::{Environments, SectionDifference};
+
     use super::*;
-    use crate::environment::{Environments, differences};
+    use crate::environment::differences;
 
     const XML: &str = "<domain type='kvm'>\n  <name>weighbridge-PID-vm1</name>\n  <uuid>UUID</uuid>\n  \
                        <memory unit='KiB'>1048576</memory>\n  <source file='/var/lib/wb-PID/vm1.disk'/>\n  \
@@ -215,7 +217,7 @@ mod tests {
         let environments = |machines| Environments::from([("Tuned".to_owned(), machines)]);
         let (before, after) = (environments(before), environments(after));
         let all = differences(&[&before], &[&after]);
-        let of = |section: &crate::environment::SectionDifference| {
+        let of = |section: &SectionDifference| {
             section.changes.iter().map(|change| format!("{}: {}", section.section, change.name)).collect::<Vec<_>>()
         };
         all.iter().flat_map(of).collect()

@@ -9,15 +9,13 @@ use wb_results::borrowed::{
     BorrowedAttempt, BorrowedCell, BorrowedExclusion, BorrowedFailures, BorrowedMetric, BorrowedMetricResult,
     BorrowedSerial,
 };
+use wb_results::comparison::{AttemptCounts, IdFormat, SampleCounts};
 
 use super::ReadOptions;
 use super::imported_cells::STATUS_PARAM;
 use super::pairing::Recorded;
 use super::parsed_result::{ImportedCell, ParsedMetric, ParsedResult};
-use crate::build::{
-    AttemptCounts, DEFINITION_KEY, EMULATED, EXIT_STATUS, METRIC_DIRECTION, METRIC_UNIT, MeasuredValue, SampleCounts,
-};
-use crate::id::IdFormat;
+use crate::build::{DEFINITION_KEY, EMULATED, EXIT_STATUS, METRIC_DIRECTION, METRIC_UNIT, MeasuredValue};
 use crate::interner::Symbol;
 use crate::schedule::{Rounds, SampleTime};
 

@@ -1,16 +1,16 @@
 //! The comparison of one metric alone, given its samples: what the simulations of `docs/statistics.md` measure.
 
 use wb_model::Direction;
+use wb_results::comparison::{AttemptCounts, NegligibleRatios};
 use wb_stats::Samples;
 
 use super::aspect_test::RunVariation;
 use super::check_tests::CheckTests;
 use super::family::CheckFamily;
 use super::observations::Observations;
-use super::threshold::NegligibleRatios;
 use super::verdict::VerdictInput;
 use super::{AspectComparison, Options, Verdict};
-use crate::build::{AttemptCounts, MeasuredValue};
+use crate::build::MeasuredValue;
 
 /// The comparison of one metric alone.
 #[derive(Debug, Clone, PartialEq)]

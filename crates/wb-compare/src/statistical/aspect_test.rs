@@ -3,13 +3,13 @@
 //! The test comes first and the effect later, since the required confidence of an interval depends on how many metrics
 //! differ.
 
+use wb_results::comparison::Aspect;
 use wb_stats::{
     CONFIDENCE, HodgesLehmann, Interval, MeanShift, NoiseSource, Ratio, RunNoise, RunPrior, Samples, StudentRatio,
     VarianceEstimate, WeightedRun, mean_difference_variance, tail_ratio,
 };
 
 use super::ENOUGH_SAMPLES;
-use super::aspect::Aspect;
 use super::observations::Observations;
 
 /// What is known of the noise between runs.

@@ -1,18 +1,17 @@
 //! A metric before and after correction for multiple testing.
 
+use wb_results::comparison::{NegligibleRatios, NoiseModelUse, ObservationCounts, Statistic};
 use wb_stats::{CONFIDENCE, RunNoise, RunPrior, median_ratio};
 
 use super::aspect_test::RunVariation;
 use super::check_tests::CheckTests;
 use super::family::{CheckFamily, Families};
-use super::noise::{BoundNoiseModels, NoiseModelUse};
-use super::observations::{self, ObservationCounts, Observations};
-use super::required_samples::RequiredSamples;
-use super::threshold::NegligibleRatios;
+use super::noise::BoundNoiseModels;
+use super::observations::{self, Observations};
+use super::required_samples::{required_runs, required_samples};
 use super::verdict::VerdictInput;
 use super::{AspectComparison, MetricComparison, Options, Verdict};
 use crate::build::{Build, Builds, MeasuredValue, MetricIndex};
-use crate::id::Statistic;
 
 /// A metric that has been tested, but not yet corrected for multiple testing.
 pub(super) struct CandidateMetric<'a> {
@@ -128,7 +127,7 @@ impl<'a> CandidateMetric<'a> {
         };
         let equal_if_independent = verdict == Verdict::Inconclusive && input.equal_if_independent();
         let required_samples = match verdict {
-            Verdict::Unconfirmed => RequiredSamples::of_runs(
+            Verdict::Unconfirmed => required_runs(
                 &aspects,
                 self.noise.map_or((options.run_noise.stddev(), options.run_noise.degrees()), |noise| {
                     (noise.stddev, noise.degrees)
@@ -136,7 +135,7 @@ impl<'a> CandidateMetric<'a> {
                 family.least_critical(),
                 self.counts,
             ),
-            Verdict::Inconclusive if self.noise.is_none() => RequiredSamples::of_samples(self.counts),
+            Verdict::Inconclusive if self.noise.is_none() => required_samples(self.counts),
             _ => None,
         };
         let median_ratio = observed.as_ref().and_then(|it| median_ratio(&it.all[0], &it.all[1], CONFIDENCE));

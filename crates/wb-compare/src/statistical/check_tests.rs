@@ -6,15 +6,14 @@
 //! discoveries.
 
 use wb_model::Direction;
+use wb_results::comparison::{Aspect, AttemptCounts, Certainty, NegligibleRatios};
 use wb_stats::{Interval, NoiseSource, ProportionDifference, holm};
 
-use super::aspect::Aspect;
 use super::aspect_test::{AspectTest, RunVariation, contradicts};
 use super::family::CheckFamily;
 use super::observations::Observations;
-use super::threshold::NegligibleRatios;
-use super::{AspectComparison, Certainty, ENOUGH_SAMPLES, FailureComparison, Verdict};
-use crate::build::AttemptCounts;
+use super::tail::tail_aspect;
+use super::{AspectComparison, ENOUGH_SAMPLES, FailureComparison, Verdict};
 use crate::failure_test::FailureTest;
 
 /// The tests of a check's aspects with their p-values, and that of its failures.
@@ -45,7 +44,7 @@ impl CheckTests {
             let enough = observed.counts().min_samples();
             // A mean of few samples is not about normal.
             let mean = (enough >= ENOUGH_SAMPLES).then_some(Aspect::Mean);
-            let tail = of_operations.map(|_| Aspect::P99).or_else(|| Aspect::tail(enough, direction));
+            let tail = of_operations.map(|_| Aspect::P99).or_else(|| tail_aspect(enough, direction));
             let aspects = || [Some(Aspect::Shift), mean, tail].into_iter().flatten();
             let sides = |aspect| of_operations.filter(|_| aspect == Aspect::P99).unwrap_or(observed);
             // One decision for all aspects: runs that differ more than assumed in one may do so in the others.

@@ -3,20 +3,8 @@
 //! Each metric is one hypothesis by its aspects. Cells in which attempts failed are a family of their own, by their
 //! failures: otherwise a certain difference elsewhere would decide whether a few failures are significant.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use wb_results::comparison::TestPValues;
 use wb_stats::{DiscoveryFamily, selected_confidence};
-
-/// A p-value, and what it is after each correction.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TestPValues {
-    /// Of this test alone.
-    pub alone: f64,
-    /// Adjusted for the aspects of the check.
-    pub in_check: f64,
-    /// Adjusted for all primary checks, too: significant if it is at most the error rate.
-    pub in_family: f64,
-}
 
 pub(super) struct Families {
     pub(super) aspects: Family,

@@ -4,10 +4,10 @@
 //! varies between runs as much as one check does. Each run has one level, its average over the checks, and sides are
 //! compared by these levels as by those of one check.
 
+use wb_results::comparison::NegligibleRatios;
 use wb_stats::{CONFIDENCE, Interval, NoiseSource, RunPrior, Samples, StudentRatio, VarianceEstimate, WeightedRun};
 
 use super::Verdict;
-use super::threshold::NegligibleRatios;
 
 /// The samples of the members of a group in one run, in the order of the members.
 pub type GroupRun = Vec<Vec<f64>>;

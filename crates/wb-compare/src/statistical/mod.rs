@@ -15,16 +15,16 @@
 //! comparison without a verdict lacks.
 
 mod alone;
-mod aspect;
 mod aspect_test;
 mod candidate;
 mod check_tests;
 mod family;
 pub mod group;
 mod noise;
-pub mod observations;
-pub mod required_samples;
+pub(crate) mod observations;
+mod required_samples;
 mod sample_ratio;
+mod tail;
 pub mod threshold;
 pub mod verdict;
 
@@ -32,23 +32,20 @@ use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 use wb_model::{Class, strip_worker};
+use wb_results::comparison::{
+    Aspect, AttemptCounts, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples, Statistic, TestPValues,
+};
 use wb_stats::{Interval, NoiseSource, ProportionDifference, QuantileRatio, RunPrior, StudentRatio};
 
-use crate::build::{AttemptCounts, Builds, InternedCell, MetricIndex};
+use crate::build::{Builds, InternedCell, MetricIndex};
 use crate::direction::Directions;
-use crate::id::Statistic;
 use crate::model::NoiseModel;
 pub use alone::{SampleComparison, compare_pairs, compare_samples};
-pub use aspect::Aspect;
 use candidate::CandidateMetric;
-pub use family::TestPValues;
 use family::{Families, Family};
 use noise::BoundNoiseModels;
-pub use noise::NoiseModelUse;
-pub use observations::ObservationCounts;
-pub use required_samples::{ObservationKind, RequiredSamples};
 pub use threshold::Threshold;
-pub use verdict::{Certainty, Verdict};
+pub use verdict::Verdict;
 
 /// Samples per side from which statistics decide by default: from six on, a median has an interval at 95 %.
 pub const ENOUGH_SAMPLES: usize = 6;

@@ -1,36 +1,11 @@
 //! The samples of both sides of a comparison, by run.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use wb_results::comparison::{Aspect, ObservationCounts};
 use wb_stats::{Samples, paired_widening, widening};
 
 use super::ENOUGH_SAMPLES;
-use super::aspect::Aspect;
 use crate::build::{Build, Builds, MetricIndex, Run};
 use crate::schedule::samples_by_round;
-
-/// The numbers of samples and runs of both sides: first the reference, then the judged build.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ObservationCounts {
-    /// The numbers of samples.
-    pub samples: [usize; 2],
-    /// The numbers of runs with samples.
-    pub runs: [usize; 2],
-    /// Whether the samples of both sides form pairs: those of the same rounds of one run.
-    #[serde(default)]
-    pub paired: bool,
-}
-
-impl ObservationCounts {
-    /// The number of samples of the smaller side.
-    pub fn min_samples(&self) -> usize {
-        self.samples[0].min(self.samples[1])
-    }
-
-    pub fn has_several_runs(&self) -> bool {
-        self.runs.iter().all(|runs| *runs > 1)
-    }
-}
 
 pub(super) struct Observations {
     /// By side and run, without empty runs.

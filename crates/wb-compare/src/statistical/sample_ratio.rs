@@ -1,10 +1,10 @@
 //! The ratio of an aspect of both sides, by their samples alone.
 
+use wb_results::comparison::Aspect;
 use wb_stats::{
     CONFIDENCE, HodgesLehmann, MeanShift, PairedShift, Ratio, paired_tail_p, paired_tail_ratio, quantile_ratio, tail_p,
 };
 
-use super::aspect::Aspect;
 use super::observations::Observations;
 
 impl Observations {

@@ -1,18 +1,14 @@
 //! Verdicts, derived from the effects of a check's aspects and their uncertainty.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use wb_model::Direction;
+use wb_results::comparison::{Aspect, Certainty, NegligibleRatios};
 use wb_stats::{Interval, NoiseSource};
 
 use super::AspectComparison;
-use super::aspect::Aspect;
-use super::threshold::NegligibleRatios;
 use crate::build::MeasuredValue;
 
 /// The verdict on a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// An aspect is significantly better, and by more than the threshold according to the estimate; none is worse, or seems
     /// worse by more than the threshold.
@@ -69,18 +65,6 @@ impl Verdict {
             Self::Incomparable => "incomparable",
         }
     }
-}
-
-/// How certain it is that an aspect differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Certainty {
-    /// Not significant.
-    None,
-    /// Significant as if runs of one build did not differ.
-    Samples,
-    /// Significant with the noise between runs.
-    Runs,
 }
 
 #[derive(Debug, Clone, Copy)]

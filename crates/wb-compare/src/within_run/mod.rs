@@ -14,8 +14,7 @@ mod units;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use wb_results::comparison::WithinRunSummary;
 
 use crate::build::{Builds, InternedCell, MetricIndex};
 use crate::distinct::distinct;
@@ -75,21 +74,6 @@ pub struct WithinRun {
     pub(crate) families: Vec<MetricFamily>,
     /// From each judged cell to that of the reference.
     counterparts: HashMap<InternedCell, InternedCell>,
-}
-
-/// A comparison of parts of one run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct WithinRunSummary {
-    /// The run.
-    pub run: String,
-    /// What its parts differ in: `worker`, `id`, or a parameter.
-    pub by: String,
-    /// The part that the others are compared with: `threads=1`.
-    pub reference: String,
-    /// The other parts, in the order of the plan.
-    pub judged: Vec<String>,
-    /// Cells that were not compared, because no other differs from them in this alone.
-    pub unmatched: Vec<String>,
 }
 
 impl WithinRun {

@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use wb_model::Class;
+use wb_results::comparison::{CheckId, SampleCounts, Statistic, WithinRunSummary};
 
+use super::WithinRun;
 use super::families::families;
 use super::units::Unit;
-use super::{WithinRun, WithinRunSummary};
 use crate::build::{
-    Build, Builds, DEFINITION_KEY, InternedCell, InternedMetric, MetricIndex, MetricReading, ParamSetId, Run,
-    SampleCounts, TestError,
+    Build, Builds, DEFINITION_KEY, InternedCell, InternedMetric, MetricIndex, MetricReading, ParamSetId, Run, TestError,
 };
-use crate::id::{CheckId, Statistic};
 use crate::interner::{Set, Symbol};
 
 /// A metric of a judged unit, with the metric of each side that has it.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use wb_model::{Case, Class};
+use wb_results::comparison::{CheckId, Statistic};
 
 use super::{Factor, SplitOptions, WithinRunError};
 use crate::build::{Builds, DEFINING_PARAMS, EMULATED, InternedCell, MetricIndex};
 use crate::distinct::distinct;
-use crate::id::{CheckId, Statistic};
 use crate::unknown_name::UnknownName;
 
 /// What counterparts agree in: names and values.

@@ -20,10 +20,10 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use stopping::PopulationResult;
-use wb_compare::calibrate::{Calibration, Design};
 use wb_compare::experiment::{attempt_rounds, blocks_by_round};
-use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, Options, SequentialTest, VariantVerdict};
+use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, Options, SequentialTest};
 use wb_model::Direction;
+use wb_results::experiment::{Calibration, Design, VariantVerdict};
 
 /// Of seven populations, one without outliers and one with.
 static ROWS: LazyLock<Vec<PopulationResult>> =

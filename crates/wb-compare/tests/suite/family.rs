@@ -2,7 +2,8 @@
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use wb_compare::statistical::{Certainty, Comparison, MetricComparison, Options, Verdict, compare};
+use wb_compare::statistical::{Comparison, MetricComparison, Options, Verdict, compare};
+use wb_results::comparison::Certainty;
 use wb_stats::RunPrior;
 
 use crate::populations::normal;

@@ -1,10 +1,11 @@
 //! History: every later build compared with the first.
 
 use crate::support::{GeneratedMetric, TestFolders, iteration, latency, throughput};
-use wb_compare::comparison::{BuildHistory, ComparisonMethod, ComparisonResult, FailOn, FinalVerdict};
+use wb_compare::comparison::{self, BuildHistory, FailOn};
 use wb_compare::run_perf::tolerance;
 use wb_compare::statistical::MetricComparison;
-use wb_compare::{Builds, CheckId, statistical};
+use wb_compare::{Builds, statistical};
+use wb_results::comparison::{CheckId, ComparisonMethod, ComparisonResult, FinalVerdict};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
 const LAT: &str = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";
@@ -31,7 +32,7 @@ fn with_history<T>(
     let tolerances = tolerance::compare(builds, &[], &by_tolerance);
     let statistics: Vec<_> =
         (1..builds.list().len()).map(|build| statistical::against(builds, build, &[], &by_statistics)).collect();
-    let outcome = ComparisonResult::new(
+    let outcome = comparison::summarize(
         builds,
         &tolerances,
         statistical::compare(builds, &[], &by_statistics).as_ref(),

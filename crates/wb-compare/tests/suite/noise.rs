@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use wb_compare::model::noise::{InsufficientData, MetricNoise, learn};
-use wb_compare::statistical::{MetricComparison, NoiseModelUse, ObservationKind, Options, Threshold, Verdict, compare};
+use wb_compare::statistical::{MetricComparison, Options, Threshold, Verdict, compare};
 use wb_compare::{AnyModel, Builds, NoiseModel};
+use wb_results::comparison::{NoiseModelUse, ObservationKind};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
 

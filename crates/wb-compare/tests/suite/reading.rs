@@ -3,7 +3,8 @@
 use crate::support::{TestFolders, iteration, latency, throughput, unchanged_results};
 use proptest::prelude::*;
 use wb_compare::source::WarningKind;
-use wb_compare::{CheckId, MeasuredValue, ReadOptions, SourceError, Statistic};
+use wb_compare::{MeasuredValue, ReadOptions, SourceError};
+use wb_results::comparison::{CheckId, Statistic};
 
 fn one(mean: f64) -> String {
     iteration("read-4KiB", "iops_sec", &[throughput("iops_sec", mean, 1.0), latency("lat", 7.0, 2.0)])

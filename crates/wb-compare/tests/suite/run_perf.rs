@@ -9,8 +9,9 @@ use serde_json::value::RawValue;
 use wb_compare::run_perf::model::{FitMethod, fit};
 use wb_compare::run_perf::nearest::nearest;
 use wb_compare::run_perf::tolerance::score::Weights;
-use wb_compare::run_perf::tolerance::{Options, Status, compare};
+use wb_compare::run_perf::tolerance::{Options, compare};
 use wb_compare::{Builds, ToleranceModel};
+use wb_results::comparison::Status;
 
 /// Mean and standard deviation in percent, by test, case and `CLASS/METRIC`.
 type GeneratedBuild = BTreeMap<String, BTreeMap<String, BTreeMap<String, (f64, f64)>>>;

@@ -8,8 +8,9 @@ use crate::support::{shared, unchanged_results};
 use serde::Deserialize;
 use wb_compare::run_perf::tolerance::score::{ScorePart, ScoreTerm, Weights};
 use wb_compare::run_perf::tolerance::totals::ComparisonExit;
-use wb_compare::run_perf::tolerance::{Comparison, Options, Status, compare};
+use wb_compare::run_perf::tolerance::{Comparison, Options, compare};
 use wb_compare::{BuildSource, ReadOptions, ToleranceModel, read};
+use wb_results::comparison::Status;
 
 /// The output of compare-perf for some builds.
 #[derive(Deserialize)]

@@ -2,8 +2,8 @@
 
 use crate::support::{TestFolders, iteration, throughput};
 use wb_compare::Builds;
-use wb_compare::environment::ValueChange;
 use wb_compare::test_setup::TestSetups;
+use wb_results::comparison::ValueChange;
 
 /// Writes a run of one test with these cases, each with a run time.
 fn write(lab: &TestFolders, name: &str, cases: &[(&str, u32)]) {

@@ -6,8 +6,9 @@ use wb_compare::run_perf::tolerance::average::Average;
 use wb_compare::run_perf::tolerance::pattern::Wildcards;
 use wb_compare::run_perf::tolerance::score::{ScoreTerm, Weights};
 use wb_compare::run_perf::tolerance::totals::ComparisonExit;
-use wb_compare::run_perf::tolerance::{CheckScore, Comparison, Options, Status, compare};
-use wb_compare::{CheckId, MeasuredValue, ToleranceModel};
+use wb_compare::run_perf::tolerance::{CheckScore, Comparison, Options, compare};
+use wb_compare::{MeasuredValue, ToleranceModel};
+use wb_results::comparison::{CheckId, Status};
 
 const IOPS: &str = "Localhost/fio/0000:./read-4KiB/throughput/iops_sec.mean";
 const LAT: &str = "Localhost/fio/0000:./read-4KiB/latency/lat.mean";

@@ -2,10 +2,9 @@
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use wb_compare::statistical::{
-    Aspect, Certainty, MetricComparison, Options, Verdict, compare, compare_pairs, compare_samples,
-};
+use wb_compare::statistical::{MetricComparison, Options, Verdict, compare, compare_pairs, compare_samples};
 use wb_model::Direction;
+use wb_results::comparison::{Aspect, Certainty};
 use wb_stats::RunPrior;
 
 use crate::support::{TestFolders, iteration, latency};

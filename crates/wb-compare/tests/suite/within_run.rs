@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use wb_compare::comparison::{ComparisonResult, FailOn};
+use wb_compare::comparison::{self, FailOn};
 use wb_compare::run_perf::tolerance;
 use wb_compare::statistical::{self, Options, Verdict};
 use wb_compare::within_run::{SplitOptions, split};
-use wb_compare::{Builds, Factor, ReadOptions, Statistic, WithinRunError};
+use wb_compare::{Builds, Factor, ReadOptions, WithinRunError};
+use wb_results::comparison::{CheckId, Statistic};
 
 use crate::support::TestFolders;
 
@@ -102,7 +103,7 @@ fn cells_of_a_parameter_agree_in_all_others() {
 /// The rows of a table with a column for each part: the name, and the case of each part.
 fn families(builds: &Builds) -> Vec<String> {
     let case = |metric: &Option<_>| metric.map_or("–", |metric| builds.id(metric, Statistic::Mean).case);
-    let family = |(id, metrics): (wb_compare::CheckId<'_>, &[Option<_>])| {
+    let family = |(id, metrics): (CheckId<'_>, &[Option<_>])| {
         format!("{}: {}", id.case, metrics.iter().map(case).collect::<Vec<_>>().join(" | "))
     };
     builds.families(Statistic::Mean).map(family).collect()
@@ -252,7 +253,7 @@ fn all_verdicts_of_a_check_between_parts_have_the_words_of_parts() {
         let tolerance_options = tolerance::Options::default();
         let tolerances = tolerance::compare(&builds, &[], &tolerance_options);
         let statistics = statistical::compare(&builds, &[], &Options::default());
-        let outcome = ComparisonResult::new(&builds, &tolerances, statistics.as_ref(), None, FailOn::default());
+        let outcome = comparison::summarize(&builds, &tolerances, statistics.as_ref(), None, FailOn::default());
         let means: Vec<_> = outcome.checks.iter().filter(|check| check.statistic == Statistic::Mean).collect();
         assert_eq!(means.len(), 2);
         for check in means {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wb_compare::{BuildSource, Builds, MeasuredValue, ReadOptions, Statistic};
+use wb_compare::{BuildSource, Builds, MeasuredValue, ReadOptions};
+use wb_results::comparison::Statistic;
 
 use crate::lab::ImportEnv;
 

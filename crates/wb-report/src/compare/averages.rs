@@ -1,10 +1,9 @@
 //! Tables of averages and score distributions.
 
-use wb_compare::comparison::CheckResult;
 use wb_compare::run_perf::tolerance::average::Average;
 use wb_compare::run_perf::tolerance::averages::{Distribution, SummaryRow};
-use wb_compare::{ComparisonResult, Statistic};
 use wb_model::pluralize;
+use wb_results::comparison::{CheckResult, ComparisonResult, Statistic};
 
 use super::figures::{readable_id, side_figures};
 use super::{AveragesTable, ScoreDistribution};

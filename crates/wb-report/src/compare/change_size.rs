@@ -1,9 +1,10 @@
 //! Describes in words what changed and by how much: for one check, or for several as a range.
 
-use wb_compare::comparison::{AspectSummary, CheckResult, ComparisonMethod, FinalVerdict, StatisticalSummary};
-use wb_compare::statistical::{Aspect, Certainty};
-use wb_compare::{CheckId, Statistic};
 use wb_model::{Class, Direction};
+use wb_results::comparison::{
+    Aspect, AspectSummary, Certainty, CheckId, CheckResult, ComparisonMethod, FinalVerdict, Statistic,
+    StatisticalSummary,
+};
 
 use super::figures::{
     difference, doubting_aspect, format_signed_percent, format_value_difference, magnitude, shown_interval,

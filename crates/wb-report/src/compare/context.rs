@@ -1,9 +1,8 @@
 //! Lists other differences between two builds (metadata, programs, environment) by section, with counts.
 
 use serde::Serialize;
-use wb_compare::comparison::ContextDifferences;
-use wb_compare::environment::{MachineRef, SectionDifference, ValueChange};
 use wb_model::pluralize;
+use wb_results::comparison::{ContextDifferences, MachineRef, SectionDifference, ValueChange};
 
 use crate::text::Style;
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use wb_compare::Builds;
 use wb_compare::build::{Build, DEFINING_PARAMS, METRIC_UNIT, MetricIndex};
-use wb_compare::comparison::{AspectSummary, CheckResult, ConfidenceInterval, FailureSummary, FinalVerdict};
-use wb_compare::statistical::threshold::NegligibleRatios;
-use wb_compare::statistical::{Certainty, TestPValues};
-use wb_compare::{Builds, CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::Unit;
+use wb_results::comparison::{
+    AspectSummary, Certainty, CheckId, CheckResult, ComparisonResult, ConfidenceInterval, FailureSummary, FinalVerdict,
+    IdFormat, NegligibleRatios, Statistic, TestPValues,
+};
 
 use super::figures::describe_error;
 use crate::csv::{CellColumns, CellFields, SharedUnits, scale_figure, to_csv};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use wb_compare::AttemptCounts;
-use wb_compare::comparison::{BuildCheck, CheckResult, ComparisonMethod, StatisticalSummary};
-use wb_compare::statistical::{AspectComparison, Certainty, Verdict};
+use wb_compare::comparison::BuildCheck;
+use wb_compare::statistical::{AspectComparison, Verdict};
+use wb_results::comparison::{AttemptCounts, Certainty, CheckResult, ComparisonMethod, StatisticalSummary};
 
 use wb_stats::CONFIDENCE;
 

@@ -1,14 +1,11 @@
 //! Formats the figures and explanations of comparisons.
 
-use wb_compare::AttemptCounts;
-use wb_compare::comparison::{
-    AspectSummary, CheckGroupResult, CheckResult, ComparisonMethod, ConfidenceInterval, FinalVerdict, ParamDifference,
-    StatisticalSummary, ValueDifference,
-};
-use wb_compare::statistical::{Aspect, Certainty, NoiseModelUse, ObservationCounts, RequiredSamples};
-use wb_compare::within_run::WithinRunSummary;
-use wb_compare::{CheckId, ComparisonResult, IdFormat, Statistic};
 use wb_model::{Unit, pluralize, unescape_lossy};
+use wb_results::comparison::{
+    Aspect, AspectSummary, AttemptCounts, Certainty, CheckGroupResult, CheckId, CheckResult, ComparisonMethod,
+    ComparisonResult, ConfidenceInterval, FinalVerdict, IdFormat, NoiseModelUse, ObservationCounts, ParamDifference,
+    RequiredSamples, Statistic, StatisticalSummary, ValueDifference, WithinRunSummary,
+};
 use wb_stats::{NoiseSource, RunModes};
 
 use super::change_size::is_weighted_score;

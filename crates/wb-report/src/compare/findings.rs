@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use wb_compare::comparison::CheckResult;
-use wb_compare::{CheckId, ComparisonResult, Statistic};
+use wb_results::comparison::{CheckId, CheckResult, ComparisonResult, Statistic};
 use wb_results::finding::with_ranges;
 
 use super::figures::readable_id;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use wb_compare::comparison::{AspectSummary, CheckResult, ComparisonMethod, FinalVerdict};
-use wb_compare::statistical::Certainty;
 use wb_compare::statistical::threshold::DEFAULT_PERCENT;
-use wb_compare::{AttemptCounts, ComparisonResult, Statistic};
+use wb_results::comparison::{
+    AspectSummary, AttemptCounts, Certainty, CheckResult, ComparisonMethod, ComparisonResult, FinalVerdict, Statistic,
+};
 
 use super::change_size::{
     adjective, describe_changed, describe_ranges, describe_signed_interval, has, is_statistical, is_worse_by_estimate,

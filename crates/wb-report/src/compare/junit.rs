@@ -4,10 +4,9 @@ use std::io;
 
 use quick_xml::Writer;
 use quick_xml::events::BytesText;
-use wb_compare::ComparisonResult;
-use wb_compare::comparison::{CheckResult, ComparisonMethod, FailOn, FinalVerdict};
-use wb_compare::run_perf::tolerance::Status;
+use wb_compare::comparison::FailOn;
 use wb_model::escape_bidi_controls;
+use wb_results::comparison::{CheckResult, ComparisonMethod, ComparisonResult, FinalVerdict, Status};
 
 use super::figures::{describe_error, explain_check, explain_group};
 use super::threshold_range::ThresholdRange;

@@ -1,7 +1,6 @@
 //! Renders a line for each error, check and group.
 
-use wb_compare::ComparisonResult;
-use wb_compare::comparison::{CheckGroupResult, CheckResult, FinalVerdict};
+use wb_results::comparison::{CheckGroupResult, CheckResult, ComparisonResult, FinalVerdict};
 
 use super::Verbosity;
 use super::failures::has_undecisive_failures;

@@ -1,7 +1,6 @@
 //! Writes comparisons as Markdown for a comment on a pull request.
 
-use wb_compare::ComparisonResult;
-use wb_compare::comparison::CheckResult;
+use wb_results::comparison::{CheckResult, ComparisonResult};
 
 use crate::markdown::{code, escape};
 

@@ -35,10 +35,9 @@ pub use page::{PageOptions, html};
 pub use plots::{Plot, plots};
 pub use threshold_range::format_threshold;
 
-use wb_compare::ComparisonResult;
-use wb_compare::comparison::BuildSummary;
 use wb_compare::run_perf::tolerance::averages::{Distribution, SummaryRow};
 use wb_model::pluralize;
+use wb_results::comparison::{BuildSummary, ComparisonResult};
 
 use crate::systems::SystemTable;
 use crate::text::Style;

@@ -1,8 +1,7 @@
 //! A sentence for each part of a run that is worse or better than the reference, and one for all the others.
 
-use wb_compare::comparison::{CheckResult, FinalVerdict};
-use wb_compare::within_run::WithinRunSummary;
 use wb_model::pluralize;
+use wb_results::comparison::{CheckResult, FinalVerdict, WithinRunSummary};
 
 use super::failures::has_undecisive_failures;
 use super::figures::magnitude;

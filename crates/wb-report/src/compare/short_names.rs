@@ -1,7 +1,7 @@
 //! Short names of checks and cells for sentences.
 
-use wb_compare::CheckId;
 use wb_model::unescape_lossy;
+use wb_results::comparison::CheckId;
 
 /// The test, the case and the metric of a check.
 pub(super) fn short_name(id: &str) -> String {

@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use wb_compare::ComparisonResult;
-use wb_compare::comparison::{CheckResult, ComparisonMethod};
-use wb_compare::statistical::threshold::negligible_percent;
+use wb_results::comparison::{CheckResult, ComparisonMethod, ComparisonResult, negligible_percent};
 
 use super::figures::format_value;
 

@@ -1,8 +1,7 @@
 //! Renders the totals of a comparison.
 
-use wb_compare::comparison::{CheckResult, Totals};
-use wb_compare::{ComparisonResult, SampleCounts, Statistic};
 use wb_model::pluralize;
+use wb_results::comparison::{CheckResult, ComparisonResult, SampleCounts, Statistic, Totals};
 
 use super::context;
 use super::failures::has_undecisive_failures;

@@ -2,8 +2,8 @@
 //! alternatives.
 
 use serde::Serialize;
-use wb_compare::comparison::FinalVerdict;
-use wb_compare::{Builds, ComparisonResult};
+use wb_compare::Builds;
+use wb_results::comparison::{ComparisonResult, FinalVerdict};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wording {

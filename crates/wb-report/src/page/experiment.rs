@@ -2,8 +2,8 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::experiment::{CalibrationExperiment, Experiment, VariantCase, VariantExperiment, VariantSummary};
 use wb_model::CommonUnit;
+use wb_results::experiment::{CalibrationExperiment, Experiment, VariantCase, VariantExperiment, VariantSummary};
 
 use super::components::{FigureTable, NamedText, named_text};
 use crate::chart::RatioBars;

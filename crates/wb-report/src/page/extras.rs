@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use wb_compare::experiment::Experiment;
 use wb_model::Unit;
+use wb_results::experiment::Experiment;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunExtras {

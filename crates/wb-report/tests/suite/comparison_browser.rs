@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::chromium::{Chromium, PageFile, browser};
 use crate::comparison::specimen;
 use crate::comparison::{CompareOptions, compare, read};
-use wb_compare::comparison::ComparisonMethod;
 use wb_report::compare::html;
+use wb_results::comparison::ComparisonMethod;
 
 use crate::comparison_page::PLAIN;
 use wb_test_data::LARGE_PAGE_BUILDS;

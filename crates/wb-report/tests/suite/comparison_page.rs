@@ -10,9 +10,10 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::read::DeflateDecoder;
 use serde_json::Value;
 use wb_compare::Builds;
-use wb_compare::comparison::{ComparisonMethod, FailOn, Strictness};
+use wb_compare::comparison::{FailOn, Strictness};
 use wb_compare::run_perf::tolerance::score::Weights;
 use wb_report::compare::{PageOptions, html};
+use wb_results::comparison::ComparisonMethod;
 
 /// Nothing but regressions fails.
 const NO_MORE: FailOn = FailOn { gain: false, missing: false, strictness: Strictness::Regressions };

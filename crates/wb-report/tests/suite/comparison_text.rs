@@ -1,12 +1,12 @@
 //! Tests of a comparison as terminal text, Markdown and JUnit XML.
 
 use serde_json::{Value, json};
-use wb_compare::ComparisonResult;
 use wb_compare::run_perf::tolerance::average::Average;
 use wb_compare::run_perf::tolerance::averages::TABLES;
 use wb_compare::run_perf::tolerance::{self, compare};
 use wb_report::compare::{AveragesTable, Verbosity, junit, markdown, text};
 use wb_report::text::Style;
+use wb_results::comparison::ComparisonResult;
 
 use crate::comparison::{read, specimen};
 

@@ -1,15 +1,14 @@
 //! Tests of the words for what statistics decide, and for what they do not.
 
 use serde_json::{Value, json};
-use wb_compare::ComparisonResult;
-use wb_compare::comparison::{FailOn, FinalVerdict, Strictness};
-use wb_compare::run_perf::tolerance::Status;
+use wb_compare::comparison::{FailOn, Strictness};
 use wb_compare::run_perf::tolerance::average::Average;
 use wb_compare::run_perf::tolerance::averages::{Distribution, SummaryRow};
 use wb_compare::run_perf::tolerance::pattern::{CheckPattern, Wildcards};
 use wb_compare::statistical::Verdict;
 use wb_report::compare::{Verbosity, headline, junit, markdown, text};
 use wb_report::text::Style;
+use wb_results::comparison::{CheckId, ComparisonResult, FinalVerdict, Status};
 
 /// A primary check that statistics decide, with the ratio of its shift.
 fn check(case: &str, ratio: f64, decided: &str) -> Value {
@@ -579,7 +578,7 @@ fn scores_that_averages_cannot_have_are_named_with_the_reason() {
         mean: 0.0,
     };
     let id = "Localhost/a/0000:n=1/latency/time#mean";
-    let pattern = || CheckPattern::new(&wb_compare::CheckId::parse(id).unwrap(), Wildcards::PER_CASE);
+    let pattern = || CheckPattern::new(&CheckId::parse(id).unwrap(), Wildcards::PER_CASE);
     let shown = |average| {
         let to_zero = json!({ "after": 0.0, "score": -100.0, "status": "improved" });
         let from_zero = json!({ "before": 0.0, "score": null, "status": "regressed" });

@@ -2,11 +2,11 @@
 
 mod specimen;
 
-use wb_compare::experiment::{ComparedMetric, Experiment};
 use wb_model::{Class, Direction, MetricKey, Unit};
 use wb_report::compare::experiment_text;
 use wb_report::page::{RunExtras, html};
 use wb_report::text::{Style, summary};
+use wb_results::experiment::{ComparedMetric, Experiment};
 
 use crate::chromium::{PageFile, browser};
 use crate::parsed_page::{Element, Page, words};

@@ -1,6 +1,7 @@
 //! Classifies a revision by the side of the middle between the endpoints on which it is.
 
-use wb_compare::{Build, Builds, MetricIndex, Statistic};
+use wb_compare::{Build, Builds, MetricIndex};
+use wb_results::comparison::Statistic;
 use wb_stats::{Ends, RunPrior};
 
 use super::endpoints::{compare, differing_checks, endpoint_arguments, read_builds, run_argument};

@@ -1,12 +1,11 @@
 //! The endpoints of a bisection: their results and the checks in which they differ.
 
-use wb_compare::comparison::{ComparisonMethod, ComparisonResult, FailOn, FinalVerdict};
+use wb_compare::comparison::{self, FailOn};
 use wb_compare::run_perf::tolerance;
-use wb_compare::statistical::{
-    self, ENOUGH_SAMPLES, MetricComparison, ObservationKind, RequiredSamples, Threshold, Verdict,
-};
+use wb_compare::statistical::{self, ENOUGH_SAMPLES, MetricComparison, Threshold, Verdict};
 use wb_compare::{BuildSource, Builds, ReadOptions};
 use wb_record::RunFolder;
+use wb_results::comparison::{ComparisonMethod, ComparisonResult, FinalVerdict, ObservationKind, RequiredSamples};
 use wb_stats::RunPrior;
 
 use super::state::{BisectionConfig, BisectionEndpoint, BisectionFolder};
@@ -57,7 +56,7 @@ pub(super) fn compare(
         }
     }
     let by = Some(ComparisonMethod::Statistical);
-    Ok(ComparisonResult::new(&builds, &tolerances, statistics.as_ref(), by, FailOn::default()))
+    Ok(comparison::summarize(&builds, &tolerances, statistics.as_ref(), by, FailOn::default()))
 }
 
 /// Whether a verdict results from two values.

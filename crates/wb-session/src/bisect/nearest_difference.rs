@@ -1,7 +1,6 @@
 //! The difference between the endpoints of a bisection that came nearest to a verdict, and what would lead to one.
 
-use wb_compare::comparison::{CheckResult, ComparisonResult, FinalVerdict};
-use wb_compare::statistical::{ObservationKind, RequiredSamples};
+use wb_results::comparison::{CheckResult, ComparisonResult, FinalVerdict, ObservationKind, RequiredSamples};
 
 /// Number of runs or samples beyond which more of them are no advice.
 const MAX_ADVISED: usize = 100;

@@ -3,15 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wb_compare::AttemptCounts;
-use wb_compare::experiment::{
-    CaseSamples, ComparedMetric, Criterion, Experiment, VariantCase, VariantExperiment, VariantSamples,
-};
+use wb_compare::experiment::{CaseSamples, VariantSamples, compare_variants};
 use wb_compare::sequential_test::{Options, SequentialTest};
 use wb_model::Scope;
 use wb_plan::{Catalog, Cell, Plan, Sampling, SamplingOrder, Variant};
 use wb_record::RunFolder;
 use wb_results::Study;
+use wb_results::comparison::AttemptCounts;
+use wb_results::experiment::{ComparedMetric, Criterion, Experiment, VariantExperiment};
 use wb_stats::SamplingRule;
 use wb_test::Registry;
 
@@ -202,7 +201,7 @@ fn evaluate(
         let metrics = design.metrics.get(&case).cloned().unwrap_or_default();
         CaseSamples { case, metrics, variants }
     };
-    let cases = VariantCase::evaluate_all(cases.into_iter().map(with_metrics).collect(), &design.test)
+    let cases = compare_variants(cases.into_iter().map(with_metrics).collect(), &design.test)
         .map_err(|error| VariantsError::Evaluation { metric: error.metric, cause: error.cause.into() })?;
     let family = Some(design.test.family());
     Ok(VariantExperiment { criterion, max_blocks: options.max_blocks, family, cases })

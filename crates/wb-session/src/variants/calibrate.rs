@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wb_compare::calibrate::{self, CalibrationSample, Options};
-use wb_compare::experiment::{CalibrationCase, CalibrationExperiment, ComparedMetric, Criterion, Experiment};
 use wb_model::{CellId, MetricKey, TestName};
 use wb_plan::{Plan, Request, SamplingOrder};
 use wb_record::{JournalEvent, JournalLine, RunFolder};
 use wb_results::CellResult;
 use wb_results::Study;
+use wb_results::experiment::{CalibrationCase, CalibrationExperiment, ComparedMetric, Criterion, Experiment};
 use wb_stats::SamplingRule;
 
 use super::VariantsError;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use wb_compare::AttemptCounts;
-use wb_compare::experiment::{ComparedMetric, Criterion, attempt_rounds};
+use wb_compare::experiment::attempt_rounds;
 use wb_compare::sequential_test::VariantAttempts;
-use wb_compare::statistical::threshold::NegligibleRatios;
 use wb_model::{AttemptOutcome, AttemptPurpose, Metric, MetricKey, Validity};
 use wb_plan::{Cell, Plan, Sampling};
+use wb_results::comparison::{AttemptCounts, NegligibleRatios};
+use wb_results::experiment::{ComparedMetric, Criterion};
 use wb_results::{AttemptResult, CellResult};
 
 use super::VariantsError;

@@ -1,7 +1,7 @@
 //! Reads and writes `experiment.json`, the result of `ab` or `calibrate` in a run folder.
 
-use wb_compare::experiment::Experiment;
 use wb_record::{RecordError, RunFolder, files};
+use wb_results::experiment::Experiment;
 
 const FILE: &str = "experiment.json";
 

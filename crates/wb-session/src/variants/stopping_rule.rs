@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use wb_compare::experiment::{ComparedMetric, attempt_rounds, blocks_by_round, left_behind};
-use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, SequentialTest, StoppingState, VariantAttempts};
+use wb_compare::experiment::{attempt_rounds, blocks_by_round, left_behind};
+use wb_compare::sequential_test::{CaseBlocks, MetricBlocks, SequentialTest, VariantAttempts};
 use wb_model::{AttemptOutcome, AttemptPurpose, Case, CellId, pluralize};
 use wb_plan::Sampling;
+use wb_results::experiment::{ComparedMetric, StoppingState};
 use wb_run::StoppingDecision;
 use wb_run::active_cell::{ActiveCell, NextStep};
 

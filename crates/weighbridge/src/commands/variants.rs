@@ -1,6 +1,6 @@
 //! `weighbridge ab` and `calibrate`: compare one test with variants of itself, or with itself.
 
-use wb_compare::experiment::Experiment;
+use wb_results::experiment::Experiment;
 use wb_session::SessionOptions;
 use wb_session::variants::{self, AbOptions, CalibrationOptions};
 

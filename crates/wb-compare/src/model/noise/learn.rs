@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
+use wb_results::comparison::Statistic;
 use wb_stats::{Replicates, RunModes, Samples, joint_dip, joint_trend, outliers};
 
 use super::{
@@ -10,7 +11,6 @@ use super::{
 };
 use crate::build::DEFINITION_KEY;
 use crate::build::{Build, Builds, MetricIndex, ParamSetId, Run};
-use crate::id::Statistic;
 use crate::statistical::observations::samples;
 
 /// Learns from builds, each of which has runs of one system. If every build is a single run, all are treated as runs of

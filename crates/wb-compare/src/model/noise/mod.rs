@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wb_model::Unit;
+use wb_results::comparison::CheckId;
 use wb_stats::{Dip, Replicates, RunModes, RunNoise, Trend};
 
 use crate::build::{Build, Builds};
-use crate::id::CheckId;
 pub(crate) use learn::definition_key;
 pub use learn::learn;
 

@@ -6,9 +6,10 @@ use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use wb_model::pbench::{is_failed_iteration, quote_non_finite};
 use wb_model::{Class, MetricKey};
+use wb_results::comparison::AttemptCounts;
 
 use super::iteration::{ClientAggregate, ClientMetric, Entries, Iteration, IterationParameters, PbenchData};
-use crate::build::{AttemptCounts, MeasuredValue};
+use crate::build::MeasuredValue;
 use crate::interner::Symbol;
 use crate::source::WarningKind;
 use crate::source::parsed_result::{ParsedMetric, ParsedResult};

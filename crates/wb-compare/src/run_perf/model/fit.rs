@@ -2,9 +2,10 @@
 //!
 //! Source of the formulas: run-perf, `ModelLinearRegression.identify` and `ModelStdev.identify`.
 
+use wb_results::comparison::Statistic;
+
 use super::{Equation, ModelEntry, NormalRange, ToleranceModel};
 use crate::build::{Build, Builds};
-use crate::id::Statistic;
 use crate::run_perf::uncertainty::uncertainty;
 
 /// How the range of values that is mapped to ± tolerance is determined.

@@ -10,8 +10,9 @@ pub mod rebase;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use wb_results::comparison::CheckId;
+
 use crate::build::Builds;
-use crate::id::CheckId;
 pub use fit::{FitMethod, fit};
 
 /// A tolerance model: the normal range of each check, by identifier in run-perf's syntax.

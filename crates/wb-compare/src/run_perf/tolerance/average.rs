@@ -1,7 +1,8 @@
 //! How the scores of several checks are averaged.
 
+use wb_results::comparison::IdFormat;
+
 use super::{Comparison, Options};
-use crate::id::IdFormat;
 
 /// A mean of differences in percent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

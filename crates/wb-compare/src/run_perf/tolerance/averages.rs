@@ -2,12 +2,12 @@
 //!
 //! The tables correspond to run-perf's `per_type_stats` and `sum_stats`.
 
+use wb_results::comparison::{Statistic, Status};
 use wb_stats::Samples;
 
+use super::Comparison;
 use super::average::Average;
 use super::pattern::{CheckPattern, Wildcards};
-use super::{Comparison, Status};
-use crate::id::Statistic;
 use crate::interner::Map;
 
 /// The three tables of averages: by cases, by metric of a test, by profile.

@@ -2,10 +2,12 @@
 //!
 //! Source of the formulas: run-perf, `RelativeResults.expand_grouped_results`.
 
+use wb_results::comparison::{Statistic, Status};
+
+use super::Comparison;
 use super::pattern::{CheckPattern, Wildcards};
 use super::score::{ScoreHistory, ScorePart, ScoreTerm};
-use super::{Comparison, Status};
-use crate::id::Statistic;
+use super::status::status_of;
 use crate::interner::Map;
 use crate::run_perf::uncertainty::uncertainty;
 
@@ -70,8 +72,8 @@ fn cells(comparison: &Comparison<'_>, members: &[usize]) -> Vec<Option<GroupScor
         let improvement = comparison.average_improvement(members.iter().copied(), build);
         let improvement = improvement.map(|mean| settle(&mut directed_history, mean));
         let status = match improvement {
-            Some(improvement) => Status::new(improvement, Some(1.0), tolerance),
-            None => Status::new(score, None, tolerance),
+            Some(improvement) => status_of(improvement, Some(1.0), tolerance),
+            None => status_of(score, None, tolerance),
         };
         Some(GroupScore { status, score, improvement, tolerance, scored: scores.len() })
     };

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use wb_results::comparison::Statistic;
+
 use super::{Check, Comparison};
-use crate::id::Statistic;
 use crate::run_perf::model::Equation;
 
 #[derive(Debug, Clone, PartialEq)]

@@ -18,19 +18,19 @@ pub mod groups;
 pub mod limits;
 pub mod pattern;
 pub mod score;
-pub mod status;
+mod status;
 pub mod totals;
 
 use rayon::prelude::*;
+use wb_results::comparison::{CheckId, Statistic, Status};
 
 use crate::build::{Build, Builds, MeasuredValue, MetricIndex, TestError};
 use crate::direction::Directions;
-use crate::id::{CheckId, Statistic};
 use crate::run_perf::model::ToleranceModel;
 use average::Average;
 use groups::{ToleranceGroup, groups};
 use score::{BoundModel, ScoreHistory, ScorePart, Weights, direct_parts};
-pub use status::Status;
+use status::status_of;
 
 /// Settings of the tolerance method.
 #[derive(Debug, Clone, PartialEq)]
@@ -232,6 +232,6 @@ impl CheckScore {
         if score.is_nan() {
             return Self::without_score(Status::Invalid);
         }
-        Self { status: Status::new(score, sign, tolerance), raw: Some(raw), score: Some(score) }
+        Self { status: status_of(score, sign, tolerance), raw: Some(raw), score: Some(score) }
     }
 }

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use wb_model::Class;
-
-use crate::id::{CheckId, IdFormat, Statistic};
+use wb_results::comparison::{CheckId, IdFormat, Statistic};
 
 /// Which parts of an identifier are wildcards. The values in a case always are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use wb_results::comparison::{CheckId, Statistic};
+
 use crate::build::{Builds, MetricIndex};
-use crate::id::{CheckId, Statistic};
 use crate::run_perf::model::{ModelEntry, ToleranceModel};
 use crate::run_perf::uncertainty::weight_divisor;
 

@@ -1,89 +1,19 @@
 //! The status of a check, derived from its score.
 
-use std::fmt;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use wb_model::Direction;
+use wb_results::comparison::{Statistic, Status};
 
-use crate::id::Statistic;
-
-/// The status of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Status {
-    /// Better by more than the tolerance.
-    Improved,
-    /// Better by more than half the tolerance.
-    MinorGain,
-    /// Within half the tolerance; without a better direction, within the tolerance.
-    Equivalent,
-    /// Worse by more than half the tolerance.
-    MinorLoss,
-    /// Worse by more than the tolerance.
-    Regressed,
-    /// Beyond the tolerance, if neither direction is better.
-    Differs,
-    /// A side does not have the check.
-    Missing,
-    /// A side has no valid value.
-    Invalid,
-    /// The sides have different definitions.
-    Incomparable,
-}
-
-impl Status {
-    /// All statuses, from best to worst.
-    pub const ALL: [Self; 9] = [
-        Self::Improved,
-        Self::MinorGain,
-        Self::Equivalent,
-        Self::MinorLoss,
-        Self::Regressed,
-        Self::Differs,
-        Self::Missing,
-        Self::Invalid,
-        Self::Incomparable,
-    ];
-
-    /// `sign` is that of [`direction_sign`].
-    pub(super) fn new(score: f64, sign: Option<f64>, tolerance: f64) -> Self {
-        let Some(sign) = sign else {
-            return if score.abs() > tolerance { Self::Differs } else { Self::Equivalent };
-        };
-        match score * sign {
-            better if better > tolerance => Self::Improved,
-            better if better > tolerance / 2.0 => Self::MinorGain,
-            better if better < -tolerance => Self::Regressed,
-            better if better < -tolerance / 2.0 => Self::MinorLoss,
-            _ => Self::Equivalent,
-        }
-    }
-
-    /// Whether it results from two valid numbers.
-    pub fn is_compared(self) -> bool {
-        !matches!(self, Self::Missing | Self::Invalid | Self::Incomparable)
-    }
-
-    /// The machine-readable name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Improved => "improved",
-            Self::MinorGain => "minor-gain",
-            Self::Equivalent => "equivalent",
-            Self::MinorLoss => "minor-loss",
-            Self::Regressed => "regressed",
-            Self::Differs => "differs",
-            Self::Missing => "missing",
-            Self::Invalid => "invalid",
-            Self::Incomparable => "incomparable",
-        }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+/// `sign` is that of [`direction_sign`].
+pub(super) fn status_of(score: f64, sign: Option<f64>, tolerance: f64) -> Status {
+    let Some(sign) = sign else {
+        return if score.abs() > tolerance { Status::Differs } else { Status::Equivalent };
+    };
+    match score * sign {
+        better if better > tolerance => Status::Improved,
+        better if better > tolerance / 2.0 => Status::MinorGain,
+        better if better < -tolerance => Status::Regressed,
+        better if better < -tolerance / 2.0 => Status::MinorLoss,
+        _ => Status::Equivalent,
     }
 }
 
@@ -105,7 +35,7 @@ mod tests {
 
     #[test]
     fn the_ranges_are_symmetric() {
-        let of = |score| Status::new(score, Some(1.0), 5.0);
+        let of = |score| status_of(score, Some(1.0), 5.0);
         let scores = [f64::INFINITY, 5.1, 5.0, 2.6, 2.5, 0.0, -2.5, -2.6, -5.0, -5.1];
         use Status::*;
         let expected = [
@@ -118,7 +48,7 @@ mod tests {
     #[test]
     fn the_direction_decides() {
         let of = |score, direction, statistic, modelled| {
-            Status::new(score, direction_sign(direction, statistic, modelled), 5.0)
+            status_of(score, direction_sign(direction, statistic, modelled), 5.0)
         };
         assert_eq!(of(6.0, Direction::Lower, Statistic::Mean, false), Status::Regressed);
         assert_eq!(of(-6.0, Direction::Lower, Statistic::Mean, true), Status::Improved);

@@ -1,6 +1,8 @@
 //! Number of checks by status, and the resulting exit code.
 
-use super::{Comparison, Status};
+use wb_results::comparison::Status;
+
+use super::Comparison;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StatusCounts([usize; Status::ALL.len()]);

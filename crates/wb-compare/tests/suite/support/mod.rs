@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wb_compare::{BuildSource, Builds, LoadedBuilds, ReadOptions};
 use wb_record::RunFolder;
+use wb_results::comparison::Statistic;
 
 /// A temporary directory with result folders.
 pub struct TestFolders(TempDir);
@@ -109,7 +110,7 @@ pub fn format_values(builds: &Builds) -> String {
     let mut text = String::new();
     for build in builds.list() {
         for row in builds.rows() {
-            let id = builds.id(row, wb_compare::Statistic::Mean);
+            let id = builds.id(row, Statistic::Mean);
             for run in &build.runs {
                 let Some(reading) = run.reading(row) else { continue };
                 let (mean, stddev, primary) = (reading.mean, reading.stddev_percent, reading.primary);

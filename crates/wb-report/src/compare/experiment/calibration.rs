@@ -1,9 +1,8 @@
 //! Calibration tables: per case the false-positive rate of its samples split into two sides, the detectable difference,
 //! and the components of variance.
 
-use wb_compare::calibrate::{Design, DesignResult};
-use wb_compare::experiment::{CalibrationCase, CalibrationExperiment};
 use wb_model::pluralize;
+use wb_results::experiment::{CalibrationCase, CalibrationExperiment, Design, DesignResult};
 use wb_stats::{Proportion, VarianceComponents};
 
 use super::variants::describe_metric;

@@ -4,8 +4,8 @@ pub(crate) mod calibration;
 mod ratio_scale;
 pub(crate) mod variants;
 
-use wb_compare::experiment::{Criterion, Experiment, VariantExperiment};
 use wb_model::{Direction, MetricKey, unescape_lossy};
+use wb_results::experiment::{Criterion, Experiment, VariantExperiment};
 
 use super::threshold_range::format_threshold;
 use crate::text::{Style, Table};

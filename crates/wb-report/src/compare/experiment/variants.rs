@@ -1,10 +1,8 @@
 //! Tables of variants per case: each variant's comparison with the first, and the reason why measuring stopped.
 
-use wb_compare::AttemptCounts;
-use wb_compare::comparison::FinalVerdict;
-use wb_compare::experiment::{ComparedMetric, VariantCase, VariantExperiment, VariantSummary};
-use wb_compare::sequential_test::StoppingState;
 use wb_model::{CommonUnit, pluralize};
+use wb_results::comparison::{AttemptCounts, FinalVerdict};
+use wb_results::experiment::{ComparedMetric, StoppingState, VariantCase, VariantExperiment, VariantSummary};
 
 use super::ratio_scale::RatioScale;
 use super::{CaseSection, describe_direction, title};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use wb_compare::CheckId;
 use wb_compare::comparison::BuildHistory;
 use wb_model::Unit;
+use wb_results::comparison::CheckId;
 use wb_stats::{Samples, Summary};
 
 use super::check_table::CheckTable;

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use wb_compare::ComparisonResult;
-use wb_compare::comparison::{BuildSummary, Totals};
+use wb_results::comparison::{BuildSummary, ComparisonResult, Totals};
 
 use super::check_table::CheckTable;
 use super::environment::EnvironmentView;

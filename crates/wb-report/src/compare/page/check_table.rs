@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use wb_compare::MeasuredValue;
 use wb_compare::build::MetricIndex;
-use wb_compare::comparison::{BuildCheck, BuildHistory, Totals};
+use wb_compare::comparison::{BuildCheck, BuildHistory};
 use wb_compare::run_perf::tolerance::score::ScorePart;
-use wb_compare::{CheckId, MeasuredValue, Statistic};
 use wb_model::Direction;
+use wb_results::comparison::{CheckId, Statistic, Totals};
 
 use crate::phrasing::describe_direction;
 

@@ -1,7 +1,7 @@
 //! Counts of verdicts per build, as table and bar chart.
 
 use serde::Serialize;
-use wb_compare::comparison::Totals;
+use wb_results::comparison::Totals;
 
 use super::check_table::CheckTable;
 use crate::chart::{CountRow, CountsChart, count_key};

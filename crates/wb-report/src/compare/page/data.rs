@@ -10,9 +10,10 @@ use indexmap::IndexSet;
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 use wb_compare::MeasuredValue;
-use wb_compare::comparison::{BuildCheck, ComparisonMethod, ParamDifference};
+use wb_compare::comparison::BuildCheck;
 use wb_compare::run_perf::tolerance::score::ScorePart;
-use wb_compare::statistical::{MetricComparison, ObservationKind, RequiredSamples};
+use wb_compare::statistical::MetricComparison;
+use wb_results::comparison::{ComparisonMethod, ObservationKind, ParamDifference, RequiredSamples};
 
 use super::check_table::CheckTable;
 use super::display_unit::DisplayUnit;

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use wb_compare::comparison::{CheckResult, ComparisonMethod};
-use wb_compare::statistical::threshold::negligible_percent;
-use wb_compare::{CheckId, ComparisonResult, Statistic};
+use wb_results::comparison::{CheckId, CheckResult, ComparisonMethod, ComparisonResult, Statistic, negligible_percent};
 
 use super::check_table::name_better;
 use super::verdict_style::VerdictStyles;

@@ -1,6 +1,6 @@
 //! Chooses one unit and prefix for a check's values in all builds, so that they can be compared.
 
-use wb_compare::Statistic;
+use wb_results::comparison::Statistic;
 
 use super::check_table::CheckTable;
 

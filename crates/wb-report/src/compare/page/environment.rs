@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use wb_compare::Builds;
-use wb_compare::comparison::BuildSummary;
-use wb_compare::environment::{
-    BASE_ENVIRONMENT, ComparableMachines, MachineDifference, MachineEnvironment, ValueChange,
-};
+use wb_compare::environment::{ComparableMachines, MachineDifference};
 use wb_compare::test_setup::TestSetups;
 use wb_model::pluralize;
+use wb_results::comparison::{BASE_ENVIRONMENT, BuildSummary, MachineEnvironment, ValueChange};
 
 use crate::compare::context::DifferenceRow;
 
@@ -196,8 +194,7 @@ impl EnvironmentDiff {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use wb_compare::comparison::RunSummary;
-    use wb_compare::environment::Environments;
+    use wb_results::comparison::{Environments, RunSummary};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Links in the metadata of builds.
 
-use wb_compare::comparison::{BuildSummary, RunSummary};
+use wb_results::comparison::{BuildSummary, RunSummary};
 
 pub(super) use crate::links::Hyperlink;
 use crate::links::{BASE_URL_KEYS, http_url, machine_url};

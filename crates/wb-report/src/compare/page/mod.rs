@@ -25,8 +25,8 @@ mod trends;
 mod verdict_style;
 mod view;
 
-use wb_compare::ComparisonResult;
 use wb_compare::comparison::{BuildHistory, FailOn};
+use wb_results::comparison::ComparisonResult;
 
 use crate::page::PageError;
 use crate::page::document::Document;

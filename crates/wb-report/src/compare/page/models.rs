@@ -1,8 +1,9 @@
 //! Describes the models used for checks and their tolerated values.
 
-use wb_compare::comparison::{BuildCheck, BuildHistory, ComparisonMethod};
+use wb_compare::comparison::{BuildCheck, BuildHistory};
 use wb_compare::run_perf::tolerance::score::ScoreTerm;
 use wb_model::pluralize;
+use wb_results::comparison::ComparisonMethod;
 
 use super::check_table::CheckTable;
 use super::display_unit::DisplayUnit;

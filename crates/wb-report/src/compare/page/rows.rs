@@ -3,9 +3,10 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::comparison::{BuildCheck, ComparisonMethod, FinalVerdict};
+use wb_compare::MeasuredValue as Known;
+use wb_compare::comparison::BuildCheck;
 use wb_compare::statistical::{AspectComparison, MetricComparison};
-use wb_compare::{CheckId, MeasuredValue as Known, Statistic};
+use wb_results::comparison::{CheckId, ComparisonMethod, FinalVerdict, Statistic};
 
 use super::check_table::CheckTable;
 use super::display_unit::DisplayUnit;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::Statistic;
-use wb_compare::comparison::{BuildHistory, Totals};
+use wb_compare::comparison::BuildHistory;
+use wb_results::comparison::{Statistic, Totals};
 use wb_stats::{Samples, Summary};
 
 use super::box_plots::axis_range;

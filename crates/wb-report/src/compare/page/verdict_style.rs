@@ -1,7 +1,8 @@
 //! How each verdict is shown: word, symbol and CSS class.
 
 use serde::Serialize;
-use wb_compare::comparison::{FailOn, FinalVerdict};
+use wb_compare::comparison::FailOn;
+use wb_results::comparison::FinalVerdict;
 
 use super::markup::HtmlWriter;
 use crate::compare::wording::Wording;

@@ -2,8 +2,8 @@
 
 use minijinja::Value;
 use serde::Serialize;
-use wb_compare::comparison::{BuildHistory, BuildSummary, CheckResult, FinalVerdict};
-use wb_compare::{ComparisonResult, Statistic};
+use wb_compare::comparison::BuildHistory;
+use wb_results::comparison::{BuildSummary, CheckResult, ComparisonResult, FinalVerdict, Statistic};
 
 use super::box_plots;
 use super::build_names::shorten_names;

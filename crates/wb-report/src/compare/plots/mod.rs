@@ -6,8 +6,9 @@ mod file_names;
 mod samples;
 
 use indexmap::IndexMap;
-use wb_compare::{Build, Builds, MetricIndex, Statistic};
+use wb_compare::{Build, Builds, MetricIndex};
 use wb_model::{Class, Unit};
+use wb_results::comparison::Statistic;
 
 use super::figures::case_name;
 use crate::chart::{self, BoxPlot, BoxRow, PngError, ReferenceLine};

@@ -6,9 +6,10 @@ pub(crate) mod specimen;
 
 use std::path::PathBuf;
 
-use wb_compare::comparison::{BuildHistory, ComparisonMethod, ComparisonResult};
+use wb_compare::comparison::{self, BuildHistory, FailOn};
 use wb_compare::run_perf::tolerance;
 use wb_compare::{BuildSource, Builds, ReadOptions, ToleranceModel, statistical};
+use wb_results::comparison::{ComparisonMethod, ComparisonResult};
 
 /// Options of a comparison.
 #[derive(Default)]
@@ -40,7 +41,6 @@ pub(crate) fn compare<T>(
     let statistics: Vec<_> =
         (1..builds.list().len()).map(|build| statistical::against(builds, build, &[], &by_statistics)).collect();
     let last = statistics.last().and_then(Option::as_ref);
-    let outcome =
-        ComparisonResult::new(builds, &tolerances, last, how.method, wb_compare::comparison::FailOn::default());
+    let outcome = comparison::summarize(builds, &tolerances, last, how.method, FailOn::default());
     render(&outcome, &BuildHistory::new(builds, &tolerances, &statistics, how.method))
 }

@@ -1,12 +1,11 @@
 //! An example run of `ab`: three variants of himeno, sampled block by block.
 
-use wb_compare::experiment::{
-    CaseSamples, Criterion, Experiment, VariantCase, VariantExperiment, VariantInputs, VariantSamples,
-};
+use wb_compare::experiment::{CaseSamples, VariantInputs, VariantSamples, compare_variants};
 use wb_compare::sequential_test::{Options, SequentialTest, VariantAttempts};
-use wb_compare::statistical::threshold::NegligibleRatios;
 use wb_model::{Class, Direction, Metric, MetricKey, Serial, TestName, Unit};
 use wb_results::Study;
+use wb_results::comparison::{AttemptCounts, NegligibleRatios};
+use wb_results::experiment::{Criterion, Experiment, VariantExperiment};
 use wb_stats::SamplingRule;
 
 use crate::specimen::cell::CellBuilder;
@@ -40,7 +39,7 @@ pub(crate) fn experiment() -> Experiment {
         measured_rounds: (0..BLOCKS).collect(),
         attempts: VariantAttempts { rounds: BLOCKS, ..VariantAttempts::default() },
         disturbed: 0,
-        failures: wb_compare::AttemptCounts::default(),
+        failures: AttemptCounts::default(),
         makes_no_more: false,
         shortfall_reason: None,
         is_given_up: false,
@@ -61,7 +60,7 @@ pub(crate) fn experiment() -> Experiment {
         metrics: vec![criterion.compared_metric()],
         variants: VARIANTS.map(samples).to_vec(),
     };
-    let cases = VariantCase::evaluate_all(vec![case], &sequential_test).unwrap();
+    let cases = compare_variants(vec![case], &sequential_test).unwrap();
     Experiment::Variants(VariantExperiment { criterion, max_blocks: 30, family: Some(sequential_test.family()), cases })
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use wb_compare::build::DEFINING_PARAMS;
 use wb_compare::sides::make_names_distinct;
-use wb_compare::{BuildSource, Builds, LoadedBuilds, ReadOptions, Statistic, ValueMap};
+use wb_compare::{BuildSource, Builds, LoadedBuilds, ReadOptions, ValueMap};
 use wb_model::Case;
 use wb_plan::{Catalog, SelectableCell, Selection};
 use wb_record::RunFolder;
+use wb_results::comparison::Statistic;
 use wb_session::definitions::{registry, study_in_memory};
 
 use crate::cli::compare::BuildFlags;

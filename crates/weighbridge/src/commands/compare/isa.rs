@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use wb_compare::comparison::{CheckResult, ComparisonResult, FinalVerdict};
 use wb_kernels::Isa;
+use wb_results::comparison::{CheckResult, ComparisonResult, FinalVerdict};
 
 const ISA_PARAM: &str = "isa";
 const INTO_FLAG: &str = "--into";

@@ -8,13 +8,14 @@ mod model;
 mod render;
 mod within_run;
 
-use wb_compare::comparison::{ComparisonMethod, ComparisonResult, FailOn, Strictness};
+use wb_compare::comparison::{FailOn, Strictness};
 use wb_compare::run_perf::tolerance::{self, average::Average, score::Weights};
 use wb_compare::sides::require_two;
 use wb_compare::statistical::{self, Threshold};
 use wb_compare::unknown_name::check_directions;
 use wb_compare::{Builds, Judgement, JudgementOptions, LoadedBuilds, Models, NothingComparable};
 use wb_report::compare::{ComparisonCsv, csv, junit, markdown};
+use wb_results::comparison::{ComparisonMethod, ComparisonResult};
 use wb_stats::RunPrior;
 
 use crate::cli::OutputPath;

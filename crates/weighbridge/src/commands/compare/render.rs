@@ -1,11 +1,12 @@
 //! Prints a comparison, and writes its HTML page and plots.
 
 use rayon::prelude::*;
-use wb_compare::comparison::{BuildHistory, CheckResult, ComparisonMethod, ComparisonResult};
-use wb_compare::run_perf::tolerance::{Status, averages::TABLES};
-use wb_compare::{Builds, Judgement, Statistic};
+use wb_compare::comparison::BuildHistory;
+use wb_compare::run_perf::tolerance::averages::TABLES;
+use wb_compare::{Builds, Judgement};
 use wb_model::pluralize;
 use wb_report::compare::{AveragesTable, PageOptions, Plot, Verbosity, html, plots as collect_plots, text};
+use wb_results::comparison::{CheckResult, ComparisonMethod, ComparisonResult, Statistic, Status};
 
 use crate::cli::compare::CompareArgs;
 use crate::cli::{OutputFolder, OutputPath};

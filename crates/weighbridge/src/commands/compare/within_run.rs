@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use wb_compare::within_run::{self, SplitOptions};
-use wb_compare::{Builds, Factor, LoadedBuilds, ReadOptions, Statistic};
+use wb_compare::{Builds, Factor, LoadedBuilds, ReadOptions};
 use wb_model::ParamValue;
 use wb_plan::{Catalog, KNOBS};
+use wb_results::comparison::Statistic;
 use wb_session::definitions::registry;
 
 use super::builds::read_with_options;
