@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Write a run as an HTML page, CSV or JSON; without options, print its summary
     #[command(after_help = STUDY_EXIT_STATUS)]
     Report(ReportArgs),
-    /// Import results of pbench, fio, iperf3, hyperfine, Google Benchmark, Phoronix, libp2p
+    /// Import results of pbench, resctl-bench, fio, iperf3, hyperfine, Phoronix and others
     #[command(after_help = import::AFTER_HELP)]
     Import(Box<import::ImportArgs>),
     /// Write a run as one archive, with hashes of everything in it

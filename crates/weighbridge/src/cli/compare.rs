@@ -84,8 +84,8 @@ pub(crate) struct CompareArgs {
     /// Compare cells that differ in these parameters, which is refused by default: `runtime`, `max-failures`
     #[arg(long, value_name = "PARAM,…", value_delimiter = ',')]
     pub(crate) allow_different: Vec<String>,
-    /// Method that decides; by default tolerance for run-perf's folders, and statistical for other runs with at least 6
-    /// samples or 2 runs a side
+    /// Method that decides; by default tolerance for run-perf's folders, and statistical for other runs (inconclusive with
+    /// fewer than 6 samples and 2 runs a side) and with a noise model
     #[arg(long, value_enum)]
     pub(crate) method: Option<MethodArg>,
     /// Tolerated difference of a mean in percent, where tolerances decide [default: 5]

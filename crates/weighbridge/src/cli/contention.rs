@@ -9,9 +9,9 @@ use wb_model::Bytes;
 use wb_results::contention::{QosOverride, TimeScale};
 use wb_session::options::parse_text_path;
 
-pub(crate) const MERGE_AFTER_HELP: &str = "Only results with the same versions, memory profile, device model and \
-    iocost-qos settings are merged. The largest such group is used. Other results, and those whose io.cost model is an \
-    outlier, are left out and named.";
+pub(crate) const MERGE_AFTER_HELP: &str = "Only results with the same versions, memory profile, device model, \
+    firmware and iocost-qos settings (except the number of steps) are merged. The largest such group is used. Other \
+    results, and those whose io.cost model is an outlier, are left out and named.";
 
 /// Options of contention benches
 #[derive(Debug, Args)]

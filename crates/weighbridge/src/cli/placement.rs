@@ -34,7 +34,7 @@ pub(crate) struct NumberList(pub Vec<u32>);
 
 const HUGE_PAGES: [(&str, &str); 3] = [
     ("inherit", "as the system is set"),
-    ("always", "asked for, whatever the system's default"),
+    ("always", "asked for, whatever the system's default; a test's parameter `huge-pages` also takes `try`"),
     ("never", "switched off for the process"),
 ];
 
