@@ -126,7 +126,7 @@ impl IterationValues {
         } else {
             iterations.iter().filter_map(Iteration::duration).collect()
         };
-        let cpu_seconds = Some((usage.user_ns + usage.system_ns) as f64 / 1e9);
+        let cpu_seconds = Some(usage.cpu_ns() as f64 / 1e9);
         let mut figures = ScenarioValues { cpu_seconds, ..ScenarioValues::new(&run, values, false) };
         if run.fixed_time().is_some() {
             let moved = |iteration: &Iteration| u128::from(iteration.sent) + u128::from(iteration.received);

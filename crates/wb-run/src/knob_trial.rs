@@ -47,18 +47,29 @@ pub(crate) async fn try_knobs(
 
 /// Sets knobs and reverts them; returns why one of them could not be set: with the others, if it can be set without them.
 async fn find_refusal(worker: &Worker, knobs: &[KnobSetting]) -> Result<Option<String>, RunError> {
-    let Some(refused) = first_refused(worker, knobs).await? else { return Ok(None) };
+    let TrialResult::Refused(refused) = try_settings(worker, knobs).await? else { return Ok(None) };
     let (own, others): (Vec<KnobSetting>, Vec<KnobSetting>) =
         knobs.iter().cloned().partition(|setting| setting.knob == refused.knob);
-    let alone = if others.is_empty() { None } else { first_refused(worker, &own).await? };
-    let others: Vec<String> = others.iter().map(|setting| format!("{}={}", setting.key(), setting.value)).collect();
+    let alone = if others.is_empty() { TrialResult::NotTried } else { try_settings(worker, &own).await? };
     let (refused, together) = match alone {
-        Some(alone) => (alone, String::new()),
-        None if others.is_empty() => (refused, String::new()),
-        None => (refused, format!(" together with {}", others.join(" and "))),
+        TrialResult::Refused(alone) => (alone, String::new()),
+        TrialResult::NotTried => (refused, String::new()),
+        TrialResult::Accepted => {
+            let others: Vec<String> =
+                others.iter().map(|setting| format!("{}={}", setting.key(), setting.value)).collect();
+            (refused, format!(" together with {}", others.join(" and ")))
+        }
     };
     let RefusedKnob { knob, requested, reason } = refused;
     Ok(Some(format!("cannot set the knob `{knob}` to {requested} on {}{together}: {reason}", worker.name())))
+}
+
+enum TrialResult {
+    Accepted,
+    /// The first that could not be set.
+    Refused(RefusedKnob),
+    /// For example, another run measures on the machine: the attempts fail with this error, and report it.
+    NotTried,
 }
 
 struct RefusedKnob {
@@ -67,8 +78,8 @@ struct RefusedKnob {
     reason: String,
 }
 
-/// Sets knobs and reverts them; returns the first that could not be set.
-async fn first_refused(worker: &Worker, knobs: &[KnobSetting]) -> Result<Option<RefusedKnob>, RunError> {
+/// Sets knobs and reverts them.
+async fn try_settings(worker: &Worker, knobs: &[KnobSetting]) -> Result<TrialResult, RunError> {
     let tried = async {
         let group = worker.new_group().await?;
         let report = group.tune_best_effort(knobs.to_vec()).await;
@@ -78,12 +89,12 @@ async fn first_refused(worker: &Worker, knobs: &[KnobSetting]) -> Result<Option<
     };
     let results = match tried.await {
         Ok(report) => report.0,
-        // For example, another run measures on the machine: the attempts fail with this error, and report it.
-        Err(WorkerError::Fault { .. } | WorkerError::Lost { .. }) => return Ok(None),
+        Err(WorkerError::Fault { .. } | WorkerError::Lost { .. }) => return Ok(TrialResult::NotTried),
         Err(error) => return Err(error.into()),
     };
-    Ok(results.into_iter().find_map(|result| {
+    let refused = results.into_iter().find_map(|result| {
         let reason = result.outcome.reason()?.to_owned();
         Some(RefusedKnob { knob: result.knob, requested: result.requested, reason })
-    }))
+    });
+    Ok(refused.map_or(TrialResult::Accepted, TrialResult::Refused))
 }

@@ -139,7 +139,7 @@ impl<'a> MeasureSession<'a> {
             }
             self.events.emit(SessionEvent::ResultsKeptAfterError(self.kept_run()));
         }
-        let SessionOutcome { end, failed_profiles, .. } = outcome?;
+        let SessionOutcome { end, has_failed_profiles, .. } = outcome?;
         let study = results()?;
         let published = match end {
             RunEnd::Interrupted => {
@@ -150,7 +150,7 @@ impl<'a> MeasureSession<'a> {
                 publish_run(self.publish.as_ref(), self.kept_run(), &self.events)?
             }
         };
-        Ok(MeasureResult { end, study, published, expected_failures: 0, failed_profiles })
+        Ok(MeasureResult { end, study, published, expected_failures: 0, has_failed_profiles })
     }
 
     /// What is recorded of the session before anything else.
@@ -220,7 +220,8 @@ impl<'a> MeasureSession<'a> {
                 hosts: hosts.to_record(),
                 failure_policy,
             };
-            let mut outcome = SessionOutcome { has_started: false, end: RunEnd::AlreadyComplete, failed_profiles: 0 };
+            let mut outcome =
+                SessionOutcome { has_started: false, end: RunEnd::AlreadyComplete, has_failed_profiles: false };
             let mut result = Ok(());
             for named in profiles {
                 match self.run_in_profile(named, &mut hosts, &context, plan, &mut outcome).await {
@@ -233,7 +234,7 @@ impl<'a> MeasureSession<'a> {
                 }
             }
             if has_kernel_arguments && !self.restore_kernel_arguments(&mut hosts).await? {
-                outcome.failed_profiles += 1;
+                outcome.has_failed_profiles = true;
             }
             if let Some(publisher) = publisher {
                 publisher.close().await?;
@@ -287,8 +288,8 @@ pub(crate) struct SessionContext<'a> {
 pub(crate) struct SessionOutcome {
     pub(crate) has_started: bool,
     pub(crate) end: RunEnd,
-    /// Number of profiles that could not be applied or reverted.
-    pub(crate) failed_profiles: usize,
+    /// Whether a profile could not be applied or reverted.
+    pub(crate) has_failed_profiles: bool,
 }
 
 impl SessionOutcome {

@@ -53,7 +53,7 @@ impl MeasureSession<'_> {
         };
         let mut state = state?;
         if state.pool.workers.is_empty() {
-            outcome.failed_profiles += 1;
+            outcome.has_failed_profiles = true;
         }
         let measured = match run_until_cancelled(self.make_plan(named, &mut state, plan), context.cancel.clone()).await
         {
@@ -63,7 +63,7 @@ impl MeasureSession<'_> {
                 // Guests belong to this profile alone, so the other profiles can still be measured.
                 Err(error @ SessionError::Run(RunError::Lost { .. })) if named.profile.guests.is_some() => {
                     self.events.warn(error);
-                    outcome.failed_profiles += 1;
+                    outcome.has_failed_profiles = true;
                     Ok(RunEnd::Finished)
                 }
                 measured => measured,
@@ -71,7 +71,7 @@ impl MeasureSession<'_> {
         };
         let saved = record_consoles(self.folder(), &named.name, &state.console_output().await);
         let unreverted = state.revert().await;
-        outcome.failed_profiles += usize::from(!unreverted.is_empty());
+        outcome.has_failed_profiles |= !unreverted.is_empty();
         for host in &unreverted {
             if let Err(error) = hosts.replace_agent(host).await {
                 self.events.warn(error);

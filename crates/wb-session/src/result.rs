@@ -14,8 +14,8 @@ pub struct MeasureResult {
     pub published: PublishState,
     /// Number of cells that are incomplete, and known to be.
     pub expected_failures: usize,
-    /// Number of profiles that could not be applied or reverted.
-    pub(crate) failed_profiles: usize,
+    /// Whether a profile could not be applied or reverted.
+    pub(crate) has_failed_profiles: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl MeasureResult {
     pub fn status(&self) -> SessionStatus {
         // A cell that did not converge is no shortfall: its interval shows the precision. One with fewer samples than
         // its rule requires is.
-        let falls_short = self.shortfall_count() > self.expected_failures || self.failed_profiles > 0;
+        let falls_short = self.shortfall_count() > self.expected_failures || self.has_failed_profiles;
         match self.end {
             RunEnd::Interrupted => SessionStatus::Interrupted,
             _ if falls_short || self.published == PublishState::Incomplete => SessionStatus::Incomplete,

@@ -164,7 +164,8 @@ impl Agent {
     /// Sets knobs until the group is torn down.
     pub(super) async fn tune(&self, call: &call::Tune) -> Result<TuneReport, Fault> {
         let call::Tune { group, knobs, strict } = call;
-        if let Some(reason) = knobs.iter().find_map(shield_conflict) {
+        let unknown = knobs.iter().find_map(|setting| setting.check_known().err());
+        if let Some(reason) = unknown.or_else(|| knobs.iter().find_map(shield_conflict)) {
             return Err(Fault::Refused { why: reason });
         }
         let set = KnobSet { name: RUN.to_owned(), summary: String::new(), knobs: knobs.clone() };

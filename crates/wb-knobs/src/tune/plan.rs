@@ -105,6 +105,7 @@ impl From<String> for KnobRefusal {
 /// Checks by reading alone whether a knob can be set to a value on a machine: the target exists, the value is valid,
 /// and this user may write it.
 pub fn check_settable(sys: &SysRoot, setting: &KnobSetting) -> Result<(), KnobRefusal> {
+    setting.check_known()?;
     let is_unknown_value = is_unknown_value(sys, setting);
     let set = KnobSet { name: setting.key(), summary: String::new(), knobs: vec![setting.clone()] };
     match plan(sys, &set).iter().find_map(|result| result.outcome.reason()) {
@@ -295,6 +296,8 @@ mod tests {
         assert_eq!(check(&fake, "governor", "performance"), Ok(()));
         assert_eq!(check(&fake, "governor", "powersave"), Ok(()), "unchanged");
         assert_eq!(refusal(&fake, "io-scheduler@nope", "none"), "no such target: `nope`");
+        let unknown = check_settable(&fake.root(), &KnobSetting::from_checked_key("swapiness", "1".to_owned()));
+        assert!(unknown.is_err_and(|refusal| refusal.reason.starts_with("unknown knob `swapiness`")));
         assert_eq!(refusal(&fake, "thp", "often"), "invalid value `often`: expected one of always, madvise, never");
         let container = fake_root::container();
         assert_eq!(refusal(&container, "clocksource", "tsc"), "the kernel does not report its clock source");

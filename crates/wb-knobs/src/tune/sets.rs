@@ -1,7 +1,6 @@
 use std::collections::BTreeMap;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::unsupported::Unsupported;
 use crate::{Knob, KnobTarget, knobs};
@@ -18,18 +17,11 @@ pub struct KnobSet {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct KnobSetting {
     /// Name of the knob, or its short name.
-    #[serde(deserialize_with = "deserialize_knob_name")]
     pub knob: String,
     /// Target (`sda`); all default targets where none is named.
     pub target: Option<String>,
     /// Value as users write it: `128k`, `off`, `1200-2000`.
     pub value: String,
-}
-
-// Applying a set skips knobs that do not exist, and a measurement without a knob of its cell would be wrong.
-fn deserialize_knob_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    find(&name).map(|_| name.clone()).ok_or_else(|| D::Error::custom(unknown_knob(&name)))
 }
 
 fn unknown_knob(name: &str) -> String {
@@ -105,6 +97,11 @@ impl KnobSetting {
         Ok(Self { knob: knob.name().to_owned(), ..setting })
     }
 
+    /// Fails with the known knobs if its knob is none of them: it came from a program with other knobs.
+    pub fn check_known(&self) -> Result<(), String> {
+        find(&self.knob).map(|_| ()).ok_or_else(|| unknown_knob(&self.knob))
+    }
+
     /// Splits a key whose knob was found to exist when the user's text was read. The name is kept as it is.
     pub fn from_checked_key(key: &str, value: String) -> Self {
         let (knob, target) = key.split_once('@').map_or((key, None), |(knob, target)| (knob, Some(target)));
@@ -162,15 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_sent_as_they_are_and_received_only_if_their_knob_exists() {
+    fn settings_are_sent_as_they_are_and_known_only_if_their_knob_exists() {
         for key in ["swappiness", "scheduler@sda", "nr-hugepages@node0/1048576kB"] {
             let setting = KnobSetting::from_checked_key(key, "1".to_owned());
             assert_eq!(setting.key(), key);
             let json = serde_json::to_string(&setting).unwrap();
             assert_eq!(serde_json::from_str::<KnobSetting>(&json).unwrap(), setting);
         }
-        let json = r#"{"knob": "swapiness", "target": null, "value": "1"}"#;
-        let error = serde_json::from_str::<KnobSetting>(json).unwrap_err().to_string();
+        let error = KnobSetting::from_checked_key("swapiness", "1".to_owned()).check_known().unwrap_err();
         assert!(error.starts_with("unknown knob `swapiness`: expected one of governor"), "{error}");
     }
 

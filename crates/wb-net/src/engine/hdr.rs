@@ -18,9 +18,6 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Buckets,
 
 #[cfg(test)]
 mod tests {
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD;
-
     use crate::engine::latency::LatencyHistogram;
 
     #[test]
@@ -30,20 +27,5 @@ mod tests {
         let text = serde_json::to_string(&histogram).expect("it is text");
         let decoded: LatencyHistogram = serde_json::from_str(&text).expect("it is a histogram");
         assert_eq!(decoded, histogram);
-    }
-
-    // The bounds that the other side sends determine how much memory its histogram takes.
-    #[test]
-    fn a_histogram_that_would_need_much_memory_is_refused() {
-        let histogram = LatencyHistogram::new(3);
-        let text = serde_json::to_string(&histogram).expect("it is text");
-        let mut value: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
-        let bytes = STANDARD.decode(value["counts"].as_str().expect("text")).expect("base64");
-        for hostile in [(4..8, vec![0x7f; 4]), (12..16, vec![0, 0, 0, 5]), (24..32, vec![0x7f; 8])] {
-            let mut bytes = bytes.clone();
-            bytes.splice(hostile.0, hostile.1);
-            value["counts"] = STANDARD.encode(bytes).into();
-            assert!(serde_json::from_value::<LatencyHistogram>(value.clone()).is_err());
-        }
     }
 }

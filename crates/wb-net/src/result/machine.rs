@@ -33,7 +33,7 @@ pub(super) fn machine_result(
         address,
         executor,
         usage,
-        cpu_percent: (time > 0).then(|| (usage.user_ns + usage.system_ns) as f64 / time as f64 * 100.0),
+        cpu_percent: (time > 0).then(|| usage.cpu_ns() as f64 / time as f64 * 100.0),
         sent_bytes: last.sent,
         received_bytes: last.received,
         network: report.map(|report| report.network.clone()).unwrap_or_default(),

@@ -58,7 +58,7 @@ fn sent_datagrams(result: &RunResult) -> u64 {
 fn cpu_seconds(result: &RunResult) -> f64 {
     let mut sum = Usage::default();
     result.machines.iter().for_each(|machine| sum.add(machine.usage));
-    (sum.user_ns + sum.system_ns) as f64 / 1e9
+    sum.cpu_ns() as f64 / 1e9
 }
 
 fn outcome_word(result: &RunResult) -> &'static str {

@@ -49,7 +49,7 @@ pub(super) fn group_tables(result: &RunResult, style: Style) -> String {
 
 /// CPU usage in percent of one CPU, CPU times, and context switches.
 fn usage_figures(usage: Usage, seconds: f64) -> [String; 5] {
-    let share = ratio((usage.user_ns + usage.system_ns) as f64 / 1e7, seconds);
+    let share = ratio(usage.cpu_ns() as f64 / 1e7, seconds);
     let time = |nanos: u64| format_figure(Some(nanos as f64), "ns");
     [
         format_percent(share),

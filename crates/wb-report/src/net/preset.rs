@@ -73,7 +73,7 @@ fn add_directions(table: &mut Table, result: &RunResult, path: (&GroupResult, &T
 fn resource_line(result: &RunResult, style: Style) -> String {
     let cpu = result.machines.iter().map(|machine| format!("{} {}", machine.name, format_percent(machine.cpu_percent)));
     let connections = result.groups.iter().flat_map(|group| [&group.client_connections, &group.server_connections]);
-    let retransmits: u64 = connections.map(|info| info.retransmits).sum();
+    let retransmits: u64 = connections.map(|info| info.retransmits).fold(0, u64::saturating_add);
     let cpu: Vec<String> = cpu.collect();
     let rate = format_figure(result.totals.rounds_per_second, "/s");
     let mut line = format!("rounds: {rate}; CPU: {}; retransmits: {retransmits}", cpu.join(", "));

@@ -18,7 +18,10 @@ impl std::ops::Add for AttemptCounts {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { failed: self.failed + other.failed, attempts: self.attempts + other.attempts }
+        Self {
+            failed: self.failed.saturating_add(other.failed),
+            attempts: self.attempts.saturating_add(other.attempts),
+        }
     }
 }
 

@@ -54,7 +54,7 @@ pub struct IoLatencies {
 impl IoLatencies {
     /// The part of the requests that is in neither table.
     pub fn uncounted_part(&self) -> f64 {
-        self.uncounted as f64 / (self.uncounted + self.counted).max(1) as f64
+        self.uncounted as f64 / self.uncounted.saturating_add(self.counted).max(1) as f64
     }
 
     pub fn get(&self, kind: LatencyKind) -> Option<&LatencyTable> {

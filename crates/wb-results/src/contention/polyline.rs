@@ -1,7 +1,8 @@
 //! Lines of several segments.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A point of a series or a line: a value at a vrate.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
@@ -15,7 +16,12 @@ pub struct Point {
 /// A line of one or more segments: at least one point, by ascending vrate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Polyline(Vec<Point>);
+pub struct Polyline(#[serde(deserialize_with = "deserialize_points")] Vec<Point>);
+
+fn deserialize_points<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Point>, D::Error> {
+    let line = Polyline::new(Vec::deserialize(deserializer)?);
+    line.map(|line| line.0).ok_or_else(|| D::Error::custom("expected points of a line by ascending vrate"))
+}
 
 impl Polyline {
     /// A line through points; `None` without any, or if they are not in order. The first of several at one vrate
@@ -122,6 +128,14 @@ mod tests {
         let line = line(&[(1.0, 1.0), (2.0, 1.0), (3.0, 2.0), (4.0, 2.0)]);
         let values = [0.5, 1.5, 2.5, 3.5, 4.5].map(|x| line.eval(x));
         assert_eq!(values, [1.0, 1.0, 1.5, 2.0, 2.0]);
+    }
+
+    #[test]
+    fn a_line_without_points_is_refused_where_it_is_read() {
+        let read = |json: &str| serde_json::from_str::<Polyline>(json);
+        assert_eq!(read(r#"[{"x": 1.0, "y": 2.0}]"#).unwrap(), line(&[(1.0, 2.0)]));
+        assert!(read("[]").is_err());
+        assert!(read(r#"[{"x": 2.0, "y": 2.0}, {"x": 1.0, "y": 2.0}]"#).is_err());
     }
 
     // Limiting a line by moving its end moved the other end, too, and with it every solution.

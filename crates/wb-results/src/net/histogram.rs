@@ -1,4 +1,6 @@
 //! Histograms as text: HdrHistogram's own V2 encoding in base64, which its other implementations can read.
+//!
+//! `#[inline]`: the network engine compiles it with optimisation.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,6 +10,7 @@ use hdrhistogram::serialization::{Deserializer as Reader, Serializer as _, V2Ser
 /// Upper limit for the base64 of a latency histogram, in bytes.
 const MAX_ENCODED_LEN: usize = 1 << 20;
 
+#[inline]
 pub fn encode(histogram: &Histogram<u32>) -> Result<String, V2SerializeError> {
     let mut bytes = Vec::new();
     V2Serializer::new().serialize(histogram, &mut bytes)?;
@@ -15,6 +18,7 @@ pub fn encode(histogram: &Histogram<u32>) -> Result<String, V2SerializeError> {
 }
 
 /// Decodes a latency histogram from untrusted text.
+#[inline]
 pub fn decode(text: &str) -> Result<Histogram<u32>, String> {
     if text.len() > MAX_ENCODED_LEN {
         return Err("histogram too long: expected at most 1 MiB".to_owned());
@@ -34,4 +38,29 @@ fn has_latency_header(bytes: &[u8]) -> bool {
         && header[4..8] == (payload.len() as u32).to_be_bytes()
         && header[12..16] <= [0, 0, 0, 3][..]
         && header[24..32] <= (1_u64 << 42).to_be_bytes()[..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_round_trips() {
+        let mut histogram = Histogram::new_with_bounds(1, 1 << 42, 3).unwrap();
+        (1..5000_u64).for_each(|n| histogram.record(n * 1000).unwrap());
+        assert_eq!(decode(&encode(&histogram).unwrap()), Ok(histogram));
+        assert!(decode("rubbish").is_err());
+    }
+
+    // The bounds that the other side sends determine how much memory its histogram takes.
+    #[test]
+    fn a_histogram_that_would_need_much_memory_is_refused() {
+        let text = encode(&Histogram::new_with_bounds(1, 1 << 42, 3).unwrap()).unwrap();
+        let bytes = STANDARD.decode(text).unwrap();
+        for hostile in [(4..8, vec![0x7f; 4]), (12..16, vec![0, 0, 0, 5]), (24..32, vec![0x7f; 8])] {
+            let mut bytes = bytes.clone();
+            bytes.splice(hostile.0, hostile.1);
+            assert!(decode(&STANDARD.encode(bytes)).is_err());
+        }
+    }
 }

@@ -84,7 +84,7 @@ fn set_throughput(measurement: &mut Measurement, result: &RunResult) {
 fn set_costs(measurement: &mut Measurement, result: &RunResult) {
     let totals = &result.totals;
     // CPU time in percent of one CPU.
-    let share = |usage: Usage| (usage.user_ns + usage.system_ns) as f64 / 1e9 / totals.seconds * 100.0;
+    let share = |usage: Usage| usage.cpu_ns() as f64 / 1e9 / totals.seconds * 100.0;
     let used = |of: fn(&GroupResult) -> Usage| {
         result.groups.iter().map(of).fold(Usage::default(), |mut sum, usage| {
             sum.add(usage);
@@ -95,8 +95,9 @@ fn set_costs(measurement: &mut Measurement, result: &RunResult) {
         measurement.set(Class::Resource, "client-cpu", share(used(|group| group.client_usage)));
         measurement.set(Class::Resource, "server-cpu", share(used(|group| group.server_usage)));
     }
-    let resent = |group: &GroupResult| group.client_connections.retransmits + group.server_connections.retransmits;
-    measurement.set(Class::Check, "retransmits", result.groups.iter().map(resent).sum::<u64>() as f64);
+    let resent =
+        |group: &GroupResult| group.client_connections.retransmits as f64 + group.server_connections.retransmits as f64;
+    measurement.set(Class::Check, "retransmits", result.groups.iter().map(resent).sum::<f64>());
     measurement.set(Class::Check, "lost-datagrams", totals.lost_datagrams as f64);
     let not_started = totals.scheduled_rounds.map_or(0, |scheduled| scheduled.not_started);
     let pending = totals.pending_rounds.map_or(0, |pending| pending.count) + not_started;

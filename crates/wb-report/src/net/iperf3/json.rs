@@ -330,7 +330,7 @@ impl JsonReport<'_> {
         };
         let mut value = json!({});
         for (name, usage) in [("host", self.cpu.host), ("remote", self.cpu.remote)] {
-            value[format!("{name}_total")] = json!(percent(usage, |usage| usage.user_ns + usage.system_ns));
+            value[format!("{name}_total")] = json!(percent(usage, |usage| usage.cpu_ns()));
             value[format!("{name}_user")] = json!(percent(usage, |usage| usage.user_ns));
             value[format!("{name}_system")] = json!(percent(usage, |usage| usage.system_ns));
         }
