@@ -183,7 +183,7 @@ async fn one_thread_per_core(context: &HostContext<'_>) -> Result<Option<KnobSet
     }
     let facts = context.group.worker().facts().await?;
     let is_disabled = facts.one_cpu_per_core().len() == facts.cpus.len();
-    Ok((!is_disabled).then(|| KnobSetting::of(&Smt, None, "off")))
+    Ok((!is_disabled).then(|| KnobSetting::for_knob(&Smt, None, "off")))
 }
 
 /// Requires that a command had its effect, which its exit status alone does not prove.

@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_page_size_is_required_where_there_are_several() {
         let fake = machine();
-        let four_pages = KnobSetting::of(&HugePagePool, None, "4");
+        let four_pages = KnobSetting::for_knob(&HugePagePool, None, "4");
         let ambiguous = check_settable(&fake.root(), &four_pages).unwrap_err().reason;
         assert_eq!(
             ambiguous,

@@ -160,7 +160,7 @@ mod tests {
             ("ffffffff,ffffffff".into(), "0-63".into())
         );
         let check = |target: Option<KnobTarget>, cpus: &str| {
-            check_settable(&sys, &KnobSetting::of(&IrqAffinity, target.as_ref(), cpus))
+            check_settable(&sys, &KnobSetting::for_knob(&IrqAffinity, target.as_ref(), cpus))
                 .map_err(|refusal| refusal.reason)
         };
         assert_eq!(check(None, "1"), Ok(()));

@@ -109,7 +109,7 @@ impl KnobSetting {
     }
 
     /// The setting of a knob for one target, or for all default targets.
-    pub fn of(knob: &dyn Knob, target: Option<&KnobTarget>, value: &str) -> Self {
+    pub fn for_knob(knob: &dyn Knob, target: Option<&KnobTarget>, value: &str) -> Self {
         Self { knob: knob.name().to_owned(), target: target.map(KnobTarget::to_string), value: value.to_owned() }
     }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_sent_as_they_are_and_known_only_if_their_knob_exists() {
+    fn settings_round_trip_and_unknown_knobs_are_refused() {
         for key in ["swappiness", "scheduler@sda", "nr-hugepages@node0/1048576kB"] {
             let setting = KnobSetting::from_checked_key(key, "1".to_owned());
             assert_eq!(setting.key(), key);

@@ -1,7 +1,7 @@
 //! Starts the processes of strands: one process of this program forks them on request. A fork takes a fraction of a
 //! millisecond, where starting the program takes several, so that a thousand strands begin together.
 
-use std::io::{self, IoSlice, IoSliceMut, PipeWriter, Read, Write};
+use std::io::{self, IoSlice, PipeWriter, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -9,15 +9,13 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
-};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::time::Timespec;
 
 use super::child::run_child;
 use super::engine_set::ChildCommandFactory;
+use crate::transport::descriptors::receive_with_descriptors;
 
 /// How long a process may take to exit once its input has ended.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -117,26 +115,10 @@ pub fn run_fork_server() -> io::Result<()> {
 
 /// The input and output of the next process; `None` at the end.
 fn receive_request(requests: &UnixStream) -> io::Result<Option<[OwnedFd; 2]>> {
-    let mut byte = [0];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let received = loop {
-        match recvmsg(requests, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
-            Err(rustix::io::Errno::INTR) => {}
-            received => break received?.bytes,
-        }
-    };
+    let (received, descriptors) = receive_with_descriptors(requests, &mut [0])?;
     if received == 0 {
         return Ok(None);
     }
-    let descriptors: Vec<OwnedFd> = ancillary
-        .drain()
-        .filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-            _ => None,
-        })
-        .flatten()
-        .collect();
     let missing = |_| io::Error::new(io::ErrorKind::InvalidData, "a request without two descriptors");
     descriptors.try_into().map(Some).map_err(missing)
 }

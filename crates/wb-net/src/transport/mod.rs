@@ -12,6 +12,7 @@ pub mod cookie;
 pub mod data_ports;
 pub mod datagram;
 mod datagram_port;
+pub(crate) mod descriptors;
 pub mod handover;
 pub mod info;
 pub mod link;

@@ -95,7 +95,7 @@ impl HugePageDemand {
         let setting = |(pool, count): (KnobTarget, u64)| {
             let knob: &dyn Knob =
                 if matches!(pool, KnobTarget::NodePages(..)) { &NodeHugePagePool } else { &HugePagePool };
-            KnobSetting::of(knob, Some(&pool), &count.to_string())
+            KnobSetting::for_knob(knob, Some(&pool), &count.to_string())
         };
         pages.into_iter().map(setting).collect()
     }
