@@ -4,7 +4,7 @@ use wb_results::contention::{Distribution, Percentile};
 use wb_stats::Samples;
 
 /// The distribution of values; `None` without any, or if one is not finite.
-pub fn of_values(values: &[f64], percentiles: &[Percentile]) -> Option<Distribution> {
+pub fn summarize_values(values: &[f64], percentiles: &[Percentile]) -> Option<Distribution> {
     let samples = Samples::new(values).ok()?;
     let percentiles = percentiles.iter().map(|one| (*one, nearest_rank(samples.sorted(), *one)));
     Some(Distribution {
@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn percentiles_are_values_that_occurred() {
         let values: Vec<f64> = (1..=200).map(f64::from).collect();
-        let distribution = of_values(&values, &PERCENTILES).unwrap();
+        let distribution = summarize_values(&values, &PERCENTILES).unwrap();
         let get = |percentile: &str| distribution.get(percentile.parse().unwrap()).unwrap();
         assert_eq!((get("00"), get("01"), get("50"), get("99"), get("100")), (1.0, 2.0, 100.0, 198.0, 200.0));
         assert_eq!((distribution.mean, distribution.stdev.round()), (100.5, 58.0));
@@ -38,8 +38,8 @@ mod tests {
 
     #[test]
     fn without_values_nothing_is_stated() {
-        assert_eq!(of_values(&[], &PERCENTILES), None);
-        assert_eq!(of_values(&[f64::NAN], &PERCENTILES), None);
-        assert_eq!(of_values(&[3.0], &PERCENTILES).unwrap().stdev, 0.0);
+        assert_eq!(summarize_values(&[], &PERCENTILES), None);
+        assert_eq!(summarize_values(&[f64::NAN], &PERCENTILES), None);
+        assert_eq!(summarize_values(&[3.0], &PERCENTILES).unwrap().stdev, 0.0);
     }
 }

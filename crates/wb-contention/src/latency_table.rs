@@ -10,7 +10,7 @@ use crate::distribution;
 pub type LatencyCounts = [(u64, u64)];
 
 /// The table of seconds; `None` if all are idle.
-pub(crate) fn of_seconds<'a>(seconds: impl IntoIterator<Item = &'a LatencyCounts>) -> Option<LatencyTable> {
+pub(crate) fn summarize_seconds<'a>(seconds: impl IntoIterator<Item = &'a LatencyCounts>) -> Option<LatencyTable> {
     let (mut busy, mut idle): (Vec<&LatencyCounts>, u64) = (Vec::new(), 0);
     for counts in seconds {
         if counts.iter().any(|(_, count)| *count > 0) { busy.push(counts) } else { idle += 1 }
@@ -22,7 +22,7 @@ pub(crate) fn of_seconds<'a>(seconds: impl IntoIterator<Item = &'a LatencyCounts
     let all: Vec<(u64, u64)> = all.into_iter().collect();
     let row = |percentile: Percentile| {
         let values: Vec<f64> = busy.iter().map(|counts| quantile(counts, percentile)).collect();
-        let over_time = distribution::of_values(&values, &TIME_PERCENTILES)?;
+        let over_time = distribution::summarize_values(&values, &TIME_PERCENTILES)?;
         Some((percentile, LatencyRow { over_time, cumulative: quantile(&all, percentile) }))
     };
     let rows: Option<BTreeMap<_, _>> = LATENCY_PERCENTILES.into_iter().map(row).collect();
@@ -54,7 +54,7 @@ mod tests {
             .map(|second| if second % 10 == 0 { vec![(9_000_000, 100)] } else { vec![(100_000, 100)] })
             .collect();
         let tail: Vec<Vec<(u64, u64)>> = (0..100).map(|_| vec![(100_000, 90), (9_000_000, 10)]).collect();
-        let [burst, tail] = [burst, tail].map(|seconds| of_seconds(seconds.iter().map(Vec::as_slice)).unwrap());
+        let [burst, tail] = [burst, tail].map(|seconds| summarize_seconds(seconds.iter().map(Vec::as_slice)).unwrap());
         assert_eq!(burst.rows[&Percentile::P50].cumulative, tail.rows[&Percentile::P50].cumulative);
         let p99 = OverTime::Percentile(Percentile::P99);
         assert_eq!((burst.get(Percentile::P50, p99), tail.get(Percentile::P50, p99)), (Some(9e6), Some(1e5)));
@@ -63,16 +63,16 @@ mod tests {
     #[test]
     fn idle_seconds_are_counted_and_enter_no_figure() {
         let seconds: [&LatencyCounts; 4] = [&[(1000, 4)], &[], &[(1000, 0)], &[(3000, 4)]];
-        let table = of_seconds(seconds).unwrap();
+        let table = summarize_seconds(seconds).unwrap();
         assert_eq!((table.seconds, table.idle_seconds), (2, 2));
         assert_eq!(table.get(Percentile::P50, OverTime::Mean), Some(2000.0));
-        assert_eq!(of_seconds([&[][..], &[]]), None);
+        assert_eq!(summarize_seconds([&[][..], &[]]), None);
     }
 
     #[test]
     fn the_mean_over_the_seconds_is_arithmetic() {
         let seconds: [&LatencyCounts; 2] = [&[(1_000, 1)], &[(9_000, 1)]];
-        let row = &of_seconds(seconds).unwrap().rows[&Percentile::MAX];
+        let row = &summarize_seconds(seconds).unwrap().rows[&Percentile::MAX];
         assert_eq!((row.over_time.mean, row.over_time.stdev.round()), (5000.0, 5657.0));
     }
 }

@@ -81,11 +81,11 @@ fn mean_stdev_max(distribution: &Distribution) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::latency_table::of_seconds;
+    use crate::latency_table::summarize_seconds;
 
     #[test]
     fn requests_that_were_not_counted_are_reported() {
-        let mut latencies = IoLatencies { read: of_seconds([[(1000, 1)].as_slice()]), ..IoLatencies::default() };
+        let mut latencies = IoLatencies { read: summarize_seconds([[(1000, 1)].as_slice()]), ..IoLatencies::default() };
         assert!(!text(&latencies, Detail::Summary).contains("in no table"));
         let last_line = |latencies: &IoLatencies| text(latencies, Detail::Summary).lines().last().unwrap().to_owned();
         (latencies.uncounted, latencies.counted) = (3, 997);

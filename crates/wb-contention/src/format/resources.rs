@@ -117,7 +117,7 @@ mod tests {
         let distributions: BTreeMap<String, Distribution> = figures
             .into_iter()
             .filter_map(|(name, value)| {
-                Some((name.to_owned(), distribution::of_values(&[value, value], &PERCENTILES)?))
+                Some((name.to_owned(), distribution::summarize_values(&[value, value], &PERCENTILES)?))
             })
             .collect();
         let resources = ResourceUse { all: distributions.clone(), last: BTreeMap::new() };

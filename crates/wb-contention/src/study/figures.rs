@@ -21,7 +21,7 @@ pub(crate) fn joined(parts: Vec<Reports>) -> Reports {
 
 pub(crate) fn latencies(reports: &Reports) -> IoLatencies {
     let table = |direction: fn(&PerSecondReport) -> &IoStats| {
-        latency_table::of_seconds(reports.seconds.iter().map(|report| direction(report).latencies.as_slice()))
+        latency_table::summarize_seconds(reports.seconds.iter().map(|report| direction(report).latencies.as_slice()))
     };
     let uncounted = reports.seconds.iter().map(|report| report.uncounted).sum();
     let both = reports.seconds.iter().flat_map(|report| report.read.latencies.iter().chain(&report.write.latencies));
@@ -40,7 +40,7 @@ pub(crate) fn io_rates(reports: &Reports) -> IoRates {
 /// The distribution of the vrate; `None` without io.cost.
 pub(crate) fn vrate(reports: &Reports) -> Option<Distribution> {
     let vrates: Vec<f64> = reports.seconds.iter().filter_map(|report| Some(report.cost?.vrate)).collect();
-    distribution::of_values(&vrates, &PERCENTILES)
+    distribution::summarize_values(&vrates, &PERCENTILES)
 }
 
 /// The part of the seconds with I/O in which the vrate was outside its bounds. Without I/O, the kernel leaves it as it
@@ -67,7 +67,7 @@ fn resource_distributions(reports: &Reports) -> BTreeMap<String, Distribution> {
     let names: BTreeSet<&String> = seconds.iter().flat_map(|second| second.keys()).collect();
     let distribution = |name: &String| {
         let values: Vec<f64> = seconds.iter().map(|second| second.get(name).copied().unwrap_or_default()).collect();
-        Some((name.clone(), distribution::of_values(&values, &PERCENTILES)?))
+        Some((name.clone(), distribution::summarize_values(&values, &PERCENTILES)?))
     };
     names.into_iter().filter_map(distribution).collect()
 }

@@ -62,7 +62,7 @@ pub(super) async fn tune(
     };
     let reports = context.reports().clone();
     // What decides is the figure that is printed.
-    let percentile = |isolation: &[f64]| distribution::of_values(isolation, &[hog.isol_pct])?.get(hog.isol_pct);
+    let percentile = |isolation: &[f64]| distribution::summarize_values(isolation, &[hog.isol_pct])?.get(hog.isol_pct);
     let memory = beside_hogs(session, stage, context, async |prepared, checkpoints| {
         let probe = async |size, early_failure| protection::probe(prepared, &config, size, early_failure).await;
         let checkpoint = |record: &TuneRecord| checkpoints.write(record);

@@ -41,15 +41,15 @@ pub(crate) fn combined(
         seconds.add(source, stage, measurement)?;
     }
     let no_reports = || StudyError::NoReports { stage: measurements[0].0.clone(), what: "protection" };
-    let base = distribution::of_values(&seconds.base_latencies, &[]).ok_or_else(no_reports)?;
+    let base = distribution::summarize_values(&seconds.base_latencies, &[]).ok_or_else(no_reports)?;
     let reports = figures::joined(seconds.reports);
     let vrate = figures::vrate(&reports);
     Ok(HogAnswer {
         base_rps: seconds.base_rps / measurements.len() as f64,
         base_latency: base.mean,
         base_latency_stdev: base.stdev,
-        isolation: distribution::of_values(&seconds.isolation, &PERCENTILES).ok_or_else(no_reports)?,
-        latency_impact: distribution::of_values(&seconds.impact, &PERCENTILES).ok_or_else(no_reports)?,
+        isolation: distribution::summarize_values(&seconds.isolation, &PERCENTILES).ok_or_else(no_reports)?,
+        latency_impact: distribution::summarize_values(&seconds.impact, &PERCENTILES).ok_or_else(no_reports)?,
         work_conservation: work_conservation(reports.seconds.iter().filter_map(|report| report.cost)),
         latency: figures::latencies(&reports),
         vrate: vrate.map(|vrate| (vrate.mean, vrate.stdev)),
@@ -78,7 +78,7 @@ impl HogSeconds {
         let base = source.read(stage, measurement.base_period)?;
         let latencies: Vec<f64> =
             base.seconds.iter().filter_map(|report| Some(report.hashd?.latency * SECOND)).collect();
-        let Some(base_latency) = distribution::of_values(&latencies, &[]) else {
+        let Some(base_latency) = distribution::summarize_values(&latencies, &[]) else {
             return Err(StudyError::NoReports { stage: stage.clone(), what: "hashd without the hog" });
         };
         self.base_rps += measurement.base_rps;
